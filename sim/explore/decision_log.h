@@ -1,7 +1,6 @@
 #pragma once
 
-// DecisionLog: decisions that keep a record of themselves, as a Schedule that repeats them. How they are made is for
-// the classes derived from it.
+// DecisionLog: records the decisions of a run as a Schedule that repeats them. Derived classes make the decisions.
 
 #include <cstdint>
 #include <set>
@@ -11,10 +10,10 @@
 
 namespace rollcall::sim {
 
-// Who receives from anyone, as far as runs have shown it.
+// The ranks that receive from any source, as far as runs have shown.
 struct Mailboxes {
   std::set<Rank> receivers{};
-  std::set<std::uint64_t> open{};  // as Decisions::received_from_anyone has them
+  std::set<std::uint64_t> open{};  // the mailboxes of Decisions::received_from_anyone
 
   void merge(const Mailboxes& others) {
     receivers.insert(others.receivers.begin(), others.receivers.end());
@@ -25,7 +24,7 @@ struct Mailboxes {
 
 class DecisionLog : public Decisions {
  public:
-  // `orders_calls` and `draws_delays` as Decisions has them.
+  // `orders_calls` and `draws_delays`: as in Decisions.
   DecisionLog(bool orders_calls, bool draws_delays) {
     schedule_.orders_calls = orders_calls;
     schedule_.draws_delays = draws_delays;
@@ -42,33 +41,33 @@ class DecisionLog : public Decisions {
   void looked_at_clock() final { has_looked_at_clock_ = true; }
   void ordered_by_clock() final { has_looked_at_clock_ = was_ordered_by_clock_ = true; }
 
-  // Between runs: from the next one on, messages to these are watched. A search whose runs
+  // Called between runs: from the next run on, messages to these receivers are watched. A search whose runs
   // have shown more than it knew has to begin again.
   void know(const Mailboxes& mailboxes);
   const Mailboxes& known() const { return known_; }
   const Mailboxes& shown() const { return shown_; }
   bool knows_all_shown() const { return shown_ == known_; }
 
-  // What has been decided since the last begin().
+  // The decisions since the last begin().
   const Schedule& schedule() const { return schedule_; }
   bool has_looked_at_clock() const { return has_looked_at_clock_; }
   bool has_kept_order() const { return has_kept_order_; }
   bool has_drawn_delays() const { return has_drawn_delays_; }
   bool was_ordered_by_clock() const { return was_ordered_by_clock_; }
-  // The run was cut.
+  // True if the run was cut.
   bool was_cut() const { return was_cut_; }
-  // Ranks that had something to decide.
+  // The ranks that had a choice.
   const RankSet& deciders() const { return deciders_; }
-  // The product of all numbers of ways, or the largest number there is.
+  // The product of all numbers of ways, or the maximum of the type.
   std::uint64_t space() const { return space_; }
-  // Kinds that came up with more than one way.
+  // True if decisions of this kind came up with more than one way.
   bool met(Decision::Kind kind) const { return (kinds_ & (1U << static_cast<unsigned>(kind))) != 0; }
 
  protected:
-  // For the next run.
+  // Resets the record for the next run.
   void begin();
 
-  // The way of a decision; of one with a single way too, or none, if it is an order.
+  // Returns the way of a decision. An order may also have a single way, or none.
   virtual std::size_t choose(const Decision& decision) = 0;
 
  private:

@@ -14,18 +14,18 @@
 namespace rollcall::sim {
 namespace {
 
-// What one thread has found out.
+// The findings of one thread.
 struct Part {
   Tally tally;
-  Mailboxes mailboxes;       // of all that its runs have shown
-  bool is_complete = false;  // a tree without anything left
+  Mailboxes mailboxes;       // all that its runs have shown
+  bool is_complete = false;  // nothing is left of the tree
   bool is_bounded = false;
   bool has_looked_at_clock = false;
   bool was_ordered_by_clock = false;
   bool has_drawn_delays = false;
   bool ranks_decide = false;
-  bool is_lost = false;        // states were to be compared, and could not be
-  bool was_surprised = false;  // a run has received from anyone where the usual one does not
+  bool is_lost = false;        // states should have been compared, but could not be
+  bool was_surprised = false;  // a run received from any source where the usual one does not
   std::size_t decisions_max = 0;
 };
 
@@ -48,7 +48,7 @@ class Search {
   Search(const RunSchedule& run, const ExploreOptions& options, bool draws_delays)
       : run_(run), options_(options), draws_delays_(draws_delays) {}
 
-  // At most `most` schedules, depth first. Where states are compared, runs that are cut count as well.
+  // Searches at most `most` schedules, depth first. If states are compared, runs that are cut count as well.
   Part depth_first(std::int64_t most, bool compares_states = false) {
     return on_threads([&](std::uint32_t worker, std::uint32_t workers) {
       const std::int64_t share = most / workers + (worker < most % workers ? 1 : 0);
@@ -57,7 +57,7 @@ class Search {
     });
   }
 
-  // At random, from schedule `first` on.
+  // Samples schedules at random, from number `first` on.
   Part sample(std::int64_t first, std::int64_t most, std::size_t expected_decisions) {
     return on_threads([&](std::uint32_t worker, std::uint32_t workers) {
       return options_.scheduler == Scheduler::pct
@@ -69,8 +69,8 @@ class Search {
   bool is_interrupted() const { return options_.interrupted != nullptr && *options_.interrupted != 0; }
 
  private:
-  // All threads search with the same knowledge of who receives from anyone, or their parts would not fit together. Who
-  // does is shown by runs, usually by the first one.
+  // All threads must search with the same knowledge of the ranks that receive from any source, or their parts would not
+  // fit together. Runs show which ranks do, usually the first one.
   template <typename Work>
   Part on_threads(const Work& work) {
     const auto workers = static_cast<std::uint32_t>(std::max(options_.jobs, 1));
@@ -113,7 +113,7 @@ class Search {
         return part;
       }
       if (!tree.was_cut() && !tree.was_skipped()) {
-        // Of several threads the one with the lower number comes first.
+        // Of several threads, the one with the lower number comes first.
         const auto number = static_cast<std::uint64_t>(part.tally.schedules()) * slice.count + slice.index;
         count(part, number, tree, std::move(report));
         tell(part, tree.share_done(), slice.count);
@@ -122,7 +122,7 @@ class Search {
       }
       if (!tree.advance()) {
         part.is_complete = true;
-        // A run that another has been like, but for its length, could have reached a limit.
+        // A run that was cut because it equals another one except for its length could have reached a limit.
         part.is_lost = compares_states && std::ranges::any_of(part.tally.endings(), [](const Ending& ending) {
                          return ending.verdict == "limit_reached";
                        });
@@ -169,7 +169,7 @@ class Search {
     part.tally.count(number, log.schedule(), log.deciders(), log.space(), std::move(report));
   }
 
-  // `share`: of its slice, which is one of `slices`, a thread has seen so much.
+  // `share`: the part that a thread has seen of its slice, which is one of `slices`.
   void tell(const Part& part, double share, std::uint32_t slices) {
     const std::int64_t done = ++done_;
     if (options_.progress && done % 64 == 0) {
@@ -213,7 +213,7 @@ std::vector<std::string> bounds_of(const Part& part, const ExploreOptions& optio
   return bounds;
 }
 
-// So many schedules are tried before states are compared, which costs more for each.
+// How many schedules are tried before states are compared, which costs more per schedule.
 constexpr std::int64_t few = 500;
 
 Part search(Search& search, const ExploreOptions& options) {
@@ -232,7 +232,7 @@ Part search(Search& search, const ExploreOptions& options) {
   }
   const std::int64_t left = options.schedules - part.tally.schedules();
   if (is_mixed && !part.is_complete && !part.is_bounded && left > 0) {
-    // Numbered behind all of the tree's.
+    // Numbered after all of the tree's.
     constexpr std::int64_t behind = std::int64_t{1} << 40;
     add(part, search.sample(behind, behind + left, part.decisions_max));
     part.is_complete = false;
@@ -254,7 +254,7 @@ std::optional<Slice> shard_of_bound(const std::string& bound) {
 }
 
 Exploration explore(const RunSchedule& run, const ExploreOptions& options) {
-  // Without limits of time jitter changes nothing, and is not worth a decision.
+  // Without time limits, jitter changes nothing and is not worth a decision.
   for (const bool draws_delays : {false, true}) {
     Search searcher(run, options, draws_delays);
     Part part = search(searcher, options);

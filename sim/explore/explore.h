@@ -1,10 +1,10 @@
 #pragma once
 
-// sim::explore: run a program under many schedules, all of them if that is possible, and report their outcomes.
+// sim::explore: runs a program under many schedules, all of them if possible, and reports their outcomes.
 //
 //   const Report report = sim::explore({.world_size = 4}, train, {.schedules = 1000});
 //
-// docs/exploration.md says what can differ between schedules, and why that is all.
+// docs/exploration.md says what can differ between schedules, and why nothing else can.
 
 #include <csignal>
 #include <cstdint>
@@ -21,25 +21,25 @@
 namespace rollcall::sim {
 
 enum class Scheduler {
-  automatic,  // depth first for one half of the schedules; random for the rest if that was not all
-  dfs,        // depth first, with reduction: all there are, if they are few enough
-  random,     // every way is as likely as any other
-  pct,        // priorities: good at orders that few changes lead to
+  automatic,  // depth first for half of the schedules; random for the rest if there are more
+  dfs,        // depth first, with reduction: all schedules, if they are few enough
+  random,     // every way is equally likely
+  pct,        // priorities: good at finding orders that take few changes
 };
 
-// "this is part 2 of 4": the bound of a shard, and the shard of a bound; nothing for other bounds.
+// "this is part 2 of 4": the bound of a shard, and the shard of a bound; null for other bounds.
 std::string to_bound(const Slice& shard);
 std::optional<Slice> shard_of_bound(const std::string& bound);
 
 struct ExploreOptions {
   std::int64_t schedules = 10'000;
   Scheduler scheduler = Scheduler::automatic;
-  std::optional<std::size_t> deviations_max{};  // of one run, from the usual way
+  std::optional<std::size_t> deviations_max{};  // from the usual way, in one run
   bool reduces = true;
   int jobs = 1;   // threads
   Slice shard{};  // which of several machines this is
   std::uint64_t seed = 0;
-  // Called now and then, from any thread. `all`: how many schedules there seem to be; 0 while that is open.
+  // Called now and then, from any thread. `all`: the estimated number of schedules; 0 while unknown.
   std::function<void(std::int64_t done, std::int64_t all)> progress{};
   const volatile std::sig_atomic_t* interrupted = nullptr;  // ends the search early; borrowed
 };
@@ -47,17 +47,17 @@ struct ExploreOptions {
 struct Exploration {
   Tally tally;
   bool exhaustive = false;
-  std::vector<std::string> bounds;  // why it is not: one sentence each
+  std::vector<std::string> bounds;  // why it is not exhaustive: one sentence each
   bool interrupted = false;
-  // Some rank takes a way by timing (`choice`, `parallel`); otherwise only calls race.
+  // True if some rank takes a way by timing (`choice`, `parallel`); otherwise only calls race.
   bool ranks_decide = false;
 };
 
-// Throws what `run` throws. With several jobs, it is called on several threads at once.
+// Throws what `run` throws. With several jobs, `run` is called on several threads at once.
 Exploration explore(const RunSchedule& run, const ExploreOptions& options);
 
-// The same for a program in C++, as a report: of the first schedule that fails, or of the usual one if none does. Says
-// how a failure is repeated by its schedule's text (sim/explore/schedule.h).
+// The same for a C++ program. Returns the report of the first schedule that fails, or of the usual one if none does.
+// The report has the text of the failing schedule, which repeats the failure (sim/explore/schedule.h).
 Report explore(const Options& options, const Program& program, const ExploreOptions& search = {});
 
 }  // namespace rollcall::sim

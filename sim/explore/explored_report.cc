@@ -30,7 +30,7 @@ SearchResult result_of(const Exploration& found, const ReplayLine& replay) {
   return result;
 }
 
-// Without decisions of ranks, a usual run that fails fails for reasons of its own.
+// If ranks make no decisions and the usual run fails, timing is not the reason.
 bool is_race(const Exploration& found, const SearchResult& result) {
   return !agree(result.outcomes) && (found.ranks_decide || found.tally.endings().front().is_ok());
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// From a search through the schedules of a program to a report of it.
+// Turns a search through the schedules of a program into a report.
 
 #include <functional>
 #include <string>
@@ -13,9 +13,9 @@ namespace rollcall::sim {
 // The command that repeats a run under this schedule; null: the usual one.
 using ReplayLine = std::function<std::string(const Schedule* schedule)>;
 
-// The report of the first schedule that fails, or of the usual one if none does, with a `search`; still to be
-// completed. Where schedules end with different verdicts and the usual one is ok, or a rank's own decision makes the
-// difference, the verdict is a race with that schedule's evidence.
+// The report of the first schedule that fails, or of the usual one if none does, with a `search`; not completed yet
+// (sim/judge/complete.h). If schedules end with different verdicts and the usual one is ok, or ranks make decisions
+// of their own, the verdict is a race with that schedule's evidence.
 Report report_of(const Exploration& found, const ReplayLine& replay);
 
 }  // namespace rollcall::sim

@@ -1,7 +1,7 @@
 #pragma once
 
-// PlannedDecisions: what timing decides in a run, decided by a plan instead. Every rank counts its own, so that a plan
-// means the same in every run of one program.
+// PlannedDecisions: a plan makes the decisions that timing would make in a run. Every rank counts its own decisions, so
+// a plan means the same in every run of a program.
 
 #include <cstddef>
 #include <map>
@@ -18,7 +18,7 @@ class PlannedDecisions final : public DecisionLog {
     std::size_t index = 0;  // of this rank's decisions
     friend auto operator<=>(const Point&, const Point&) = default;
   };
-  using Plan = std::map<Point, std::size_t>;  // the way taken; where it says nothing, the first
+  using Plan = std::map<Point, std::size_t>;  // the way to take; for other points, the first
 
   explicit PlannedDecisions(Plan plan = {}) : DecisionLog(false, false), plan_(std::move(plan)) {}
 
@@ -33,7 +33,7 @@ class PlannedDecisions final : public DecisionLog {
  private:
   Plan plan_;
   std::map<Point, std::size_t> taken_;
-  std::map<Rank, std::size_t> count_;  // how many, by rank
+  std::map<Rank, std::size_t> count_;  // of decisions, by rank
 };
 
 }  // namespace rollcall::sim

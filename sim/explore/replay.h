@@ -1,7 +1,7 @@
 #pragma once
 
-// Replay: the decisions of a schedule once more. A program that has changed may not come to them; then the first
-// place where the two part is remembered, and the usual way is taken from there on.
+// Replay: makes the decisions of a schedule again. A program that has changed may not reach them; then the first place
+// where the run and the schedule diverge is recorded, and the usual way is taken from there on.
 
 #include <optional>
 #include <string>
@@ -17,7 +17,7 @@ class Replay final : public DecisionLog {
     know({.receivers = {followed_.receivers.begin(), followed_.receivers.end()}});
   }
 
-  // After the run: where it did not fit, as a sentence without a full stop.
+  // After the run: where it diverged from the schedule, as a sentence without a period; null if it did not.
   std::optional<std::string> divergence() const;
 
  protected:

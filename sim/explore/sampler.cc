@@ -39,7 +39,7 @@ std::size_t RandomDecisions::choose(const Decision& decision) {
   if (!left_) {
     return draw(state_) % decision.ways;
   }
-  // Of the decisions that are left, as many deviate as may.
+  // Of the decisions that are left, as many deviate as are allowed.
   const std::size_t made = schedule().decisions;
   const std::size_t remaining = expected_ > made ? expected_ - made : 1;
   if (*left_ == 0 || draw(state_) % remaining >= *left_) {

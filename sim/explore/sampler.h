@@ -1,6 +1,6 @@
 #pragma once
 
-// Decisions drawn at random, from a seed: fixed integer arithmetic, the same on every machine.
+// Decisions drawn at random from a seed: fixed integer arithmetic, the same on every machine.
 
 #include <map>
 #include <optional>
@@ -13,8 +13,7 @@ namespace rollcall::sim {
 // The seed of the `index`-th run that is derived from `seed`.
 std::uint64_t derived_seed(std::uint64_t seed, std::uint64_t index);
 
-// Every way is as likely as any other. With `deviations_max`, about so many decisions leave the usual way, and never
-// more.
+// Every way is equally likely. With `deviations_max`, about that many decisions leave the usual way, and never more.
 class RandomDecisions final : public DecisionLog {
  public:
   using DecisionLog::DecisionLog;
@@ -31,10 +30,10 @@ class RandomDecisions final : public DecisionLog {
   std::size_t expected_ = 1;
 };
 
-// Ranks have priorities, drawn at random, and of several calls that of the highest goes ahead; `changes` times, at
-// random places, the one that would be next falls to the lowest. Probabilistic concurrency testing (Burckhardt et al.,
-// "A randomized scheduler with probabilistic guarantees of finding bugs", 2010). Where only one rank decides, every
-// way is as likely as any other.
+// Ranks have random priorities, and of several calls the one with the highest priority goes ahead; `changes` times, at
+// random places, the one that would be next drops to the lowest priority. Probabilistic concurrency testing (Burckhardt
+// et al., "A randomized scheduler with probabilistic guarantees of finding bugs", 2010). For a decision of a single
+// rank, every way is equally likely.
 class PriorityDecisions final : public DecisionLog {
  public:
   using DecisionLog::DecisionLog;

@@ -21,7 +21,7 @@ void put(Bytes& bytes, std::uint64_t number) {
   bytes.push_back(static_cast<std::uint8_t>(number));
 }
 
-// FNV-1a, folded to a byte: a letter mistyped or lost is noticed 255 times of 256.
+// FNV-1a, folded to a byte: a mistyped or lost letter is noticed 255 times out of 256.
 std::uint8_t check_sum(const Bytes& bytes) {
   std::uint32_t state = 0x811c9dc5;
   for (const std::uint8_t byte : bytes) {
@@ -100,7 +100,8 @@ constexpr std::uint64_t delay_flag = 2;
 constexpr std::uint64_t receivers_flag = 4;
 constexpr std::uint64_t kinds = 4;
 
-// How many, and then each as the distance from the one before, and how many follow it one by one.
+// The number of runs of consecutive ranks, then for each run the distance from the previous one and how many ranks
+// follow its first.
 void put_receivers(Bytes& bytes, const std::vector<Rank>& receivers) {
   std::vector<std::pair<Rank, Rank>> runs;  // first and last
   for (const Rank rank : receivers) {

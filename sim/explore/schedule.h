@@ -1,7 +1,7 @@
 #pragma once
 
-// Schedule: where a run took another than the usual way, and nothing else. As text it is short enough to be pasted:
-// a version, numbers of variable length and a check sum, in base 32 (a-z, 2-7).
+// Schedule: where a run left the usual way, and nothing else. Its text is short enough to be pasted: a version, numbers
+// of variable length and a checksum, in base 32 (a-z, 2-7).
 
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace rollcall::sim {
 struct Deviation {
   std::size_t index = 0;  // among the run's decisions that had more than one way
   Decision::Kind kind = Decision::Kind::branch;
-  Rank rank = 0;  // who decided; of an order, whose call went ahead
+  Rank rank = 0;  // the rank with the choice; of an order, the rank whose call went ahead
   std::size_t ways = 2;
   std::size_t way = 1;
 
@@ -26,9 +26,9 @@ struct Deviation {
 };
 
 struct Schedule {
-  bool orders_calls = false;  // as Decisions says
+  bool orders_calls = false;  // as in Decisions
   bool draws_delays = false;
-  std::vector<Rank> receivers{};        // who is watched, as Decisions says; ascending
+  std::vector<Rank> receivers{};        // those that Decisions watches; ascending
   std::size_t decisions = 0;            // of the run, with more than one way
   std::vector<Deviation> deviations{};  // ascending by index
 
@@ -37,7 +37,7 @@ struct Schedule {
 
 std::string to_text(const Schedule& schedule);
 
-// Text that is not a schedule, or one of a later version; what() says so.
+// Thrown for text that is not a schedule, or one of a later version; what() says which.
 struct BadSchedule : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

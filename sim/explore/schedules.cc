@@ -17,11 +17,11 @@ using Plan = PlannedDecisions::Plan;
 
 struct Tried {
   Report report;
-  RankSet deciders;  // ranks that had something to decide
+  RankSet deciders;  // ranks that had a choice
   Schedule schedule;
 };
 
-// Every other way at every decision that comes after the plan's last deviation: so each set of deviations is
+// Plans every other way at every decision after the plan's last deviation, so that each set of deviations is
 // planned once.
 void plan_deviations(const PlannedDecisions& decisions, std::deque<Plan>& plans) {
   const Plan& plan = decisions.plan();
@@ -44,11 +44,11 @@ void count(const Verdict& verdict, std::vector<Outcome>& outcomes) {
   (known == outcomes.end() ? outcomes.emplace_back(outcome) : *known).count += 1;
 }
 
-// Each decision is compared with all before it, so a loop on the store would take its square.
+// Each decision is compared with all previous ones, so a loop on the store takes quadratic time.
 constexpr std::size_t decisions_compared = 2'000;
 
-// Calls on the store and receives from anyone have gone ahead in the usual order. Could another matter? Where there are
-// too many, it could.
+// True if calls on the store and receives from any source went ahead in the usual order and another order could matter.
+// If there are too many to compare, it could.
 bool leaves_orders_open(const PlannedDecisions& decisions, const RunSchedule& run) {
   if (!decisions.has_kept_order()) {
     return false;

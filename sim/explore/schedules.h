@@ -1,7 +1,7 @@
 #pragma once
 
-// Tries the schedules of a program that leaves something to timing, a bounded number of them, and says
-// whether they come to the same.
+// Tries a bounded number of the schedules of a program that leaves something to timing, and says
+// whether they have the same outcome.
 
 #include <functional>
 #include <optional>
@@ -17,10 +17,10 @@ inline constexpr std::int64_t schedules_max = 256;
 using RunSchedule = std::function<Report(Decisions& decisions)>;
 
 struct TriedSchedules {
-  // Of the schedule in which every decision takes the first way, if all tried schedules have the same verdict;
-  // otherwise a race, with the evidence of the first schedule that goes wrong.
+  // The report of the schedule in which every decision takes the first way, if all tried schedules have the same
+  // verdict; otherwise a race, with the evidence of the first schedule that fails.
   Report report;
-  std::optional<Schedule> schedule;  // a race: the one that goes wrong
+  std::optional<Schedule> schedule;  // of a race: the one that fails
 };
 
 // Schedules with few deviations come first.

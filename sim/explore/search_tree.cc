@@ -11,7 +11,7 @@ namespace {
 
 using Node = SearchTree::Node;
 
-// So many parts are dealt per slice that none is much larger than the others.
+// How many parts are dealt per slice: enough that no slice is much larger than the others.
 constexpr std::uint64_t parts_per_slice = 16;
 
 bool holds(const std::vector<Contender>& calls, std::uint64_t id) {
@@ -33,7 +33,7 @@ std::optional<std::size_t> next_way(const Node& node) {
 
 void want_all(Node& node) { node.wanted.assign(node.wanted.size(), true); }
 
-// Those that the one that goes ahead may take something away from.
+// Wants the ways whose calls depend on the one that goes ahead.
 void want_rivals(Node& node) {
   for (std::size_t way = 0; way < node.wanted.size(); ++way) {
     if (way != node.way && depend(node.contenders[way], node.call())) {
@@ -42,7 +42,7 @@ void want_rivals(Node& node) {
   }
 }
 
-// Whether the first comes before the second in every run that has them in this order.
+// True if every equivalent run has the two calls in this order, too.
 bool comes_before(const Contender& first, const Contender& second) {
   return is_same_process(first, second) || depend(first, second);
 }
@@ -106,7 +106,7 @@ std::size_t SearchTree::choose(const Decision& decision) {
   return path_[depth_++].way;
 }
 
-// Opens a node that no run has been at.
+// Opens a node that no run has visited.
 std::size_t SearchTree::descend(const Decision& decision) {
   Node node = open(decision);
   if (has_been_at(decision, node)) {
@@ -117,7 +117,7 @@ std::size_t SearchTree::descend(const Decision& decision) {
     ++node.way;
   }
   if (node.way == decision.ways) {
-    return cut;  // every way from here leads where another branch has been
+    return cut;  // every way from here leads to where another branch has been
   }
   expects(node.way < node.wanted.size(), "a way that is taken exists");
   node.wanted[node.way] = node.tried[node.way] = true;
@@ -165,7 +165,7 @@ void SearchTree::fall_asleep(Node& node) const {
                 [&before](const Contender& call) { return depend(call, before.contenders[before.way]); });
 }
 
-// The node's way is known. Which earlier calls has its call raced with?
+// The node's way is known: finds the earlier calls with which its call has raced.
 void SearchTree::settle(std::size_t index) {
   Node& node = path_[index];
   if (node.is_settled || !node.is_order) {
@@ -177,7 +177,7 @@ void SearchTree::settle(std::size_t index) {
   want_rivals(path_[index]);
 }
 
-// Of the first `index` nodes.
+// The nodes among the first `index` whose calls come before `call`.
 std::vector<bool> SearchTree::nodes_before(const Contender& call, std::size_t index) const {
   std::vector<bool> after(index, false);
   for (std::size_t i = index; i-- > 0;) {
@@ -192,7 +192,7 @@ std::vector<bool> SearchTree::nodes_before(const Contender& call, std::size_t in
   return after;
 }
 
-// A race is with a call that nothing else in between puts before this one.
+// A call races with an earlier dependent call if nothing in between orders the two.
 void SearchTree::find_races(const Contender& call, const std::vector<bool>& after) {
   for (std::size_t i = 0; i < after.size(); ++i) {
     const Node& earlier = path_[i];
@@ -209,9 +209,9 @@ void SearchTree::find_races(const Contender& call, const std::vector<bool>& afte
   }
 }
 
-// What came between the two and does not come after the earlier one could have led to `call` without it. One of the
-// calls that could have begun that has to be tried at the earlier one's place; where none of them was there yet,
-// whoever may have kept them from coming has.
+// The calls between the two that do not come after the earlier one could have led to `call` without it. One of the
+// calls that could have begun that sequence has to be tried at the earlier one's place. If none of them was there yet,
+// all ways are tried, because any of them may have kept those calls from arriving.
 void SearchTree::want_turn(std::size_t earlier, const Contender& call, const std::vector<bool>& after) {
   expects(earlier < after.size(), "a race is with an earlier call");
   expects(after[earlier], "a race is with a call that depends on the later one");
@@ -249,7 +249,7 @@ void SearchTree::want_turn(std::size_t earlier, const Contender& call, const std
   }
 }
 
-// A call that is not possible yet may stay so: it is asked now what has made it impossible.
+// A call that is not possible yet may stay impossible: finds the races with the calls that may have made it so.
 void SearchTree::look_at_blocked(const Node& node) {
   for (const Contender& call : node.contenders) {
     if (!call.ready && node.is_order) {
@@ -258,7 +258,7 @@ void SearchTree::look_at_blocked(const Node& node) {
   }
 }
 
-// Whether another run has been in the state of this one, which is at a decision that no run has been at.
+// True if another run has been in the state of this one, which is at a decision that no run has reached.
 bool SearchTree::has_been_at(const Decision& decision, Node& node) {
   if (!node.is_order || !wants_state()) {
     return false;
@@ -293,7 +293,7 @@ void SearchTree::race_with_all(const StateTable::Calls& calls) {
   }
 }
 
-// A run has come to the node, or to its end. All of its calls go ahead sooner or later, or are kept from it.
+// A run has reached the node, or its end. All of the node's calls go ahead sooner or later, or are kept from doing so.
 void SearchTree::note_behind(const Node& node) {
   if (compares_states() && !path_.empty()) {
     for (const Contender& call : node.contenders) {
@@ -302,7 +302,7 @@ void SearchTree::note_behind(const Node& node) {
   }
 }
 
-// All that lies behind the last node has been seen.
+// Leaves the last node: everything behind it has been seen.
 void SearchTree::leave() {
   Node node = std::move(path_.back());
   path_.pop_back();

@@ -1,19 +1,19 @@
 #pragma once
 
-// SearchTree: every schedule of a program once, as far as they differ. Depth first: a run follows the tree to its end,
-// and the next one takes another way at the last decision that has one left.
+// SearchTree: runs every schedule of a program once, as far as they differ. Depth first: a run follows the tree to its
+// end, and the next one takes another way at the last decision that has one left.
 //
-// Of an order, only those ways are taken that can matter, by dynamic partial-order reduction (Flanagan and Godefroid,
+// Of an order, only the ways that can matter are taken, by dynamic partial-order reduction (Flanagan and Godefroid,
 // 2005) with source sets (Abdulla, Aronsson, Jonsson and Sagonas, "Optimal dynamic partial order reduction", 2014) and
-// sleep sets (Godefroid, 1996): two calls on different keys give the same run in either order. What a run does is not
-// known in advance, so the ways worth taking are found out by runs: when a call depends on an earlier one of another
-// rank, and nothing between has put them into that order, then what led to it wants a turn at the earlier one's place.
+// sleep sets (Godefroid, 1996): two calls on different keys give the same run in either order. The calls of a run are
+// not known in advance, so runs reveal the ways worth taking: if a call depends on an earlier one of another rank, and
+// nothing in between orders the two, then one of the calls that led to it must be tried at the earlier one's place.
 //
-// A tree that compares states ends a run where it comes to a state that another has been in. The calls behind that
-// state race with those on the way to it, and what could have put them into an order is not looked at: where one
-// depends on an earlier call, all ways are taken there (after Yang, Chen, Gopalakrishnan and Kirby, "Efficient stateful
-// dynamic partial order reduction", 2008, who look at less). A run comes to no state twice: ranks count their calls. So
-// all that lies behind a state that is met again has been seen. There are no sleep sets, which say how a state was
+// A tree that compares states ends a run where it reaches a state in which another run has been. The calls behind that
+// state race with those on the way to it, regardless of what could have ordered them: if one depends on an earlier
+// call, all ways are taken there (after Yang, Chen, Gopalakrishnan and Kirby, "Efficient stateful dynamic partial order
+// reduction", 2008, who take fewer). A run never reaches a state twice, because ranks count their calls. So everything
+// behind a state that is met again has been seen. There are no sleep sets, because they depend on how a state was
 // reached.
 
 #include <optional>
@@ -24,7 +24,7 @@
 
 namespace rollcall::sim {
 
-// One of `count` parts of a search: those schedules whose first decisions it is dealt.
+// One of `count` parts of a search: the schedules whose first decisions are dealt to it.
 struct Slice {
   std::uint32_t index = 0;
   std::uint32_t count = 1;
@@ -33,26 +33,26 @@ struct Slice {
 class SearchTree final : public DecisionLog {
  public:
   struct Options {
-    bool reduces = true;                          // else every order counts as another
+    bool reduces = true;                          // otherwise every order counts as different
     std::optional<std::size_t> deviations_max{};  // from the usual way, in one run; then nothing is reduced
     Slice slice{};
     bool compares_states = false;                          // only if it reduces
-    std::size_t state_bytes_max = std::size_t{256} << 20;  // that it keeps
-    std::optional<std::size_t> depth_max{};  // decisions of a run; those behind go the usual way
+    std::size_t state_bytes_max = std::size_t{256} << 20;  // for the states that it keeps
+    std::optional<std::size_t> depth_max{};  // decisions of a run; those after them go the usual way
   };
   // A decision on the way to the current run.
   struct Node {
     bool is_order = false;
     std::vector<Contender> contenders{};  // of an order; the ready ones first
-    std::vector<Contender> asleep{};      // tried in an earlier branch, and nothing since depends on them
+    std::vector<Contender> asleep{};      // tried in an earlier branch, and no later call depends on them
     std::vector<bool> wanted{};           // by way
-    std::vector<bool> tried{};            // by way; the current one too
+    std::vector<bool> tried{};            // by way; includes the current one
     std::size_t way = 0;
-    std::size_t deviations = 0;  // on the way to it
+    std::size_t deviations = 0;  // on the path to it
     std::vector<bool> after{};  // of an order: the nodes whose calls come before this one's in every such run
-    bool is_settled = false;    // the way is known, and what follows of it
+    bool is_settled = false;    // the way is known, and its races have been found
     std::optional<StateTable::StateId> state{};
-    StateTable::Calls behind{};  // where states are compared: as StateTable has them, so far
+    StateTable::Calls behind{};  // if states are compared: the calls behind it so far, as in StateTable
 
     const Contender& call() const { return contenders[way]; }
   };
@@ -61,23 +61,23 @@ class SearchTree final : public DecisionLog {
       : DecisionLog(orders_calls, draws_delays), options_(options) {}
 
   void begin();
-  // Begins anew, with what runs have shown.
+  // Starts over, with the receivers that runs have shown.
   void restart() {
     know(Mailboxes(shown()));
     path_.clear();
     states_ = {};
   }
-  // After a run: goes to the next. False: there is none.
+  // Called after a run: moves to the next. False if there is none.
   bool advance();
-  // The run belongs to another slice; it was made only to find the way past it.
+  // True if the run belongs to another slice; it was made only to find the way past it.
   bool was_skipped() const { return skips_ || !is_ours(); }
-  // How much of the tree lies behind, as far as its ways are known by now: each node's ways count alike (Kilby, Slaney,
-  // Thiebaux and Walsh, "Estimating search tree size", 2006). From 0 to 1.
+  // The part of the tree that is done, as far as its ways are known by now: each node's ways count equally (Kilby,
+  // Slaney, Thiebaux and Walsh, "Estimating search tree size", 2006). From 0 to 1.
   double share_done() const;
-  // Some ways were not taken because of deviations_max, or not looked at because of depth_max.
+  // True if some ways were not taken because of deviations_max, or not considered because of depth_max.
   bool is_bounded() const { return is_bounded_; }
-  // States are to be compared, and that cannot be: there are too many, the run looks at the clock, or cannot say what
-  // it holds. Then the tree is of no use.
+  // True if states should be compared but cannot be: there are too many, the run uses the clock, or its state is
+  // unknown. Then the tree is useless.
   bool is_lost() const {
     return is_lost_ || (compares_states() && (has_looked_at_clock() || has_drawn_delays()));
   }
@@ -113,8 +113,8 @@ class SearchTree final : public DecisionLog {
   Options options_;
   std::vector<Node> path_;
   std::size_t depth_ = 0;           // decisions of the current run
-  std::uint64_t dealt_space_ = 1;   // ways of the first decisions, which say whose the run is
-  std::uint64_t dealt_number_ = 0;  // made of the ways they took
+  std::uint64_t dealt_space_ = 1;   // ways of the first decisions, which select the run's slice
+  std::uint64_t dealt_number_ = 0;  // derived from the ways that they took
   bool skips_ = false;
   bool is_bounded_ = false;
   bool is_lost_ = false;

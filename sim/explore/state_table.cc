@@ -9,7 +9,7 @@
 namespace rollcall::sim {
 namespace {
 
-// What an entry takes besides its text.
+// The bytes that an entry takes besides its text.
 constexpr std::size_t per_entry = 64;
 
 }  // namespace
@@ -64,7 +64,7 @@ void StateTable::finish(StateId id, Calls calls) {
   behind_[id] = std::move(calls);
 }
 
-// A rank's request may be another one where its rank has done something else before it.
+// Not by call.id alone: a rank's request may be a different one if the rank has done something else before it.
 StateTable::CallId StateTable::id_of(const Contender& call) {
   Encoder text;
   text(call.id, call.kind, call.rank, call.source, call.group, call.access);

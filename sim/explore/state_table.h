@@ -1,10 +1,11 @@
 #pragma once
 
-// StateTable: the states that a search has been in, and what each has led to. Two runs that have come to equal states
-// go on alike, so that only one of them has to.
+// StateTable: the states that a search has been in, and the calls that followed each. Two runs that have reached equal
+// states continue alike, so only one of them has to continue.
 //
-// Compared are bytes, not hashes of them: a search that says "that is all" has to mean it. What a rank has learned is
-// one number, of a tree: its last lesson, after the number of all before. So a state has a few numbers per rank.
+// It compares bytes, not hashes: a search that claims to be exhaustive has to be right. All that a rank has learned is
+// one number: that of its last lesson together with the number of all previous ones, as in a tree. So a state has a few
+// numbers per rank.
 
 #include <cstdint>
 #include <map>
@@ -27,7 +28,7 @@ class StateTable {
 
   // A run begins.
   void begin() { learned_.clear(); }
-  // As Decisions has them.
+  // As in Decisions.
   void learned(Rank rank, std::string_view what);
   void holds(Rank rank, std::string_view state);
 
@@ -35,25 +36,25 @@ class StateTable {
     StateId id;
     bool is_new;
   };
-  // The state of the current run. `held`: what it holds besides what ranks have learned.
+  // The state of the current run. `held`: its state apart from what ranks have learned.
   Found find(std::string_view held);
 
-  // All calls that go ahead somewhere behind a state, or are kept from it, once all of that has been seen.
+  // Sets all calls that go ahead somewhere behind a state, or are kept from doing so, once all of that has been seen.
   void finish(StateId id, Calls calls);
   const std::optional<Calls>& behind(StateId id) const { return behind_[id]; }
   CallId id_of(const Contender& call);
   const Contender& call(CallId id) const { return calls_[id]; }
 
-  // Of what it keeps, about.
+  // The approximate size of everything that it keeps.
   std::size_t bytes() const { return bytes_; }
 
  private:
   std::uint32_t number_of(std::string text);
 
   std::vector<std::uint32_t> learned_;                      // by rank, in the current run
-  std::unordered_map<std::string, std::uint32_t> numbers_;  // looked up, never iterated
+  std::unordered_map<std::string, std::uint32_t> numbers_;  // only for lookups, never iterated
   std::unordered_map<std::string, StateId> states_;         // likewise
-  std::vector<std::optional<Calls>> behind_;                // by state; none: not yet
+  std::vector<std::optional<Calls>> behind_;                // by state; null: not yet known
   std::unordered_map<std::string, CallId> call_ids_;        // likewise
   std::vector<Contender> calls_;
   std::size_t bytes_ = 0;

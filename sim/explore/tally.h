@@ -1,6 +1,6 @@
 #pragma once
 
-// Tally: the outcomes of a search's schedules, each kind of end once, with the first schedule that ends so.
+// Tally: the outcomes of a search's schedules, each kind once, with the first schedule that has it.
 
 #include <cstdint>
 #include <string>
@@ -32,22 +32,22 @@ struct Ending {
 
 class Tally {
  public:
-  // `number` says which run comes first; each is counted once.
+  // `number`: the run's place in the order of the search; each run is counted once.
   void count(std::uint64_t number, const Schedule& schedule, const RankSet& deciders, std::uint64_t space,
              Report report);
-  // A run that led where another had been.
+  // Counts a run that reached a state of an earlier run and was cut.
   void count_cut() { ++cut_; }
   void merge(Tally other);
 
   std::int64_t schedules() const { return schedules_; }
   std::int64_t cut() const { return cut_; }
   std::int64_t distinct() const { return static_cast<std::int64_t>(seen_.size()); }
-  // How many schedules there seem to be: the mean over runs of the product of their ways (Knuth, "Estimating the
+  // The estimated number of schedules: the mean over runs of the product of their ways (Knuth, "Estimating the
   // efficiency of backtrack programs", 1975). Calls whose order does not matter count here.
   double space() const { return schedules_ == 0 ? 1 : space_sum_ / static_cast<double>(schedules_); }
-  // By the first run of each.
+  // Ordered by the first run of each.
   const std::vector<Ending>& endings() const { return endings_; }
-  // The first that is not ok; null when there is none.
+  // The first that is not ok; null if there is none.
   const Ending* first_failure() const;
   // By verdict and kind.
   std::vector<Outcome> outcomes() const;
@@ -56,7 +56,7 @@ class Tally {
   Ending& entry_for(Ending ending);
 
   std::vector<Ending> endings_;
-  std::unordered_set<std::uint64_t> seen_;  // counted, never iterated: hashes of schedules
+  std::unordered_set<std::uint64_t> seen_;  // hashes of schedules; only counted, never iterated
   std::int64_t schedules_ = 0;
   std::int64_t cut_ = 0;
   double space_sum_ = 0;
