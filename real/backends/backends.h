@@ -1,7 +1,7 @@
 #pragma once
 
-// The real backends: which of them this rollcall was built with, and which can work on this machine. Nothing
-// outside this header knows whether Gloo or NCCL was there at build time.
+// The real backends: which of them this rollcall was built with, and which can work on this machine. Code
+// outside this header does not know whether Gloo or NCCL was there at build time.
 
 #include <span>
 #include <string_view>
@@ -10,7 +10,7 @@
 
 namespace rollcall::real {
 
-// Ordered by preference: what "auto" takes first comes first.
+// Ordered by preference: "auto" takes the first that works.
 std::span<const BackendEntry> backends();
 
 // "gloo", "nccl", or "auto": the first that can run here. Throws Unavailable with the obstacle, and

@@ -23,7 +23,7 @@ bool agree(const Op& send, const Op& receive) {
 
 bool is_from_anyone(const Op& op) { return op.kind == OpKind::recv && op.root < 0; }
 
-// All records in the order of time; of one rank, in the order in which it wrote them.
+// All records ordered by time; those of one rank in the order in which it wrote them.
 std::vector<std::pair<Rank, std::size_t>> in_order(const RunLog& log) {
   std::vector<std::tuple<Time, Rank, std::size_t>> order;
   for (std::size_t rank = 0; rank < log.ranks.size(); ++rank) {
@@ -68,7 +68,7 @@ EvidenceBuilder::EvidenceBuilder(const Options& options, const std::vector<Group
       record_death(static_cast<Rank>(rank), *log.ranks[rank].death);
     }
   }
-  for (RankState& state : states_) {  // receives from anyone that nobody has answered
+  for (RankState& state : states_) {  // unanswered receives from any source
     for (Call& call : state.calls) {
       if (call.message != check::no_message && is_from_anyone(call.op) && !call.done) {
         messages_of(call.op.group).post(call.message, log.end);
@@ -106,7 +106,7 @@ void EvidenceBuilder::add_group(GroupMembers members, Duration timeout) {
   has_called_.emplace_back(groups_.back().ranks.size());
 }
 
-// Which calls count: not those that the backend refused, and perhaps not those a dead rank was in.
+// Decides which calls count: not those that the backend refused, and perhaps not those that a dead rank was in.
 void EvidenceBuilder::choose_calls(Rank rank) {
   const RankLog& log = log_.ranks[static_cast<std::size_t>(rank)];
   RankState& state = state_of(rank);
@@ -142,7 +142,7 @@ void EvidenceBuilder::replay(Rank rank, std::size_t index) {
   RankStatus& status = status_[static_cast<std::size_t>(rank)];
   status.inputs = std::max(status.inputs, record.inputs);
   if (status.state == RankStatus::State::waiting) {
-    status.state = RankStatus::State::running;  // or it could not have written this
+    status.state = RankStatus::State::running;  // otherwise it could not have written this record
   }
   if (state_of(rank).batch != none) {
     if (record.kind == Kind::wait) {
@@ -191,7 +191,7 @@ void EvidenceBuilder::replay(Rank rank, std::size_t index) {
   }
 }
 
-// The records of a batch, or of a call alone.
+// The records of a batch, or of a single call.
 std::vector<std::size_t> EvidenceBuilder::records_of_call(Rank rank, std::size_t index) const {
   const std::vector<Record>& records = log_.ranks[static_cast<std::size_t>(rank)].records;
   std::vector<std::size_t> found{index};
@@ -243,7 +243,7 @@ void EvidenceBuilder::take_call(Rank rank, const Record& record) {
   if (op.kind == OpKind::destroy_process_group) {
     notes_.destroy(op.group, rank);
   }
-  // A group ends for each member by itself. A member that gave another list of ranks has another group.
+  // A group ends for each member separately. A member that passed another list of ranks has another group.
   const bool is_apart = op.kind == OpKind::destroy_process_group || op.group >= groups_.size() ||
                         groups_[op.group].rank_of(rank) != op.rank;
   if (state_of(rank).left_out[static_cast<std::size_t>(record.call)] || is_apart) {
@@ -373,7 +373,7 @@ void EvidenceBuilder::complete_slot(const Call& call) {
     slot.phase = Slot::Phase::done;
     matcher.retire();
     completions_.erase(count);
-  } else if (slot.phase == Slot::Phase::collecting) {  // over before the others came, or without them
+  } else if (slot.phase == Slot::Phase::collecting) {  // completed before the others arrived, or without them
     slot.let_through(call.op.rank);
   }
 }

@@ -25,10 +25,10 @@ namespace rollcall::real {
 
 // How far the logs are replayed.
 struct Extent {
-  // A rank whose call failed because others were gone or silent counts as waiting in it for good: the verdict
-  // is about the moment before anybody noticed.
+  // A rank whose call failed because others were gone or silent counts as waiting in it forever: the verdict
+  // is about the moment before any rank noticed.
   bool until_noticed = false;
-  // The last calls of a dead rank that had not completed never happened: its part of them never came.
+  // A dead rank's last calls that had not completed count as never made: its part of them never arrived.
   bool without_last_calls_of_dead = false;
 };
 
@@ -41,18 +41,18 @@ class EvidenceBuilder {
   // Borrows from this object.
   const check::Evidence& evidence() const { return evidence_; }
 
-  std::int64_t calls() const { return calls_; }  // accepted by the backend, of all ranks
+  std::int64_t calls() const { return calls_; }  // of all ranks, accepted by the backend
   Timeline take_timeline() { return std::move(timeline_); }
 
-  // What the call that a rank waits in still needs.
+  // How the call that a rank waits in may end.
   enum class Outlook : std::uint8_t {
-    hopeless,  // somebody who does not come
-    doubtful,  // everybody came; they disagree, or one has given up: the backend lets the others know, or not
-    good,      // everybody is there, or the call gives up by itself: it ends, given time
+    hopeless,  // it needs a rank that will not make it
+    doubtful,  // all made it, but they disagree, or one has given up: the backend may notify the others
+    good,      // all made it, or the call gives up on its own: it will end
   };
   Outlook outlook(const check::RankStatus& status) const;
 
-  // By GroupId: those of the start, then those that the ranks made.
+  // By GroupId: those that existed at the start, then those that the ranks made.
   const std::deque<GroupMembers>& groups() const { return groups_; }
 
   static constexpr std::int64_t no_seq = -1;
@@ -75,17 +75,17 @@ class EvidenceBuilder {
   struct RankState {
     std::vector<Call> calls;     // by number
     std::vector<bool> left_out;  // by number
-    bool is_over = false;        // what follows is left out
+    bool is_over = false;        // later records are left out
     bool lost_peer = false;      // its last error was that others are gone or silent
     std::string last_output;
     std::vector<GroupId> groups;  // by the rank's own number: split_group gives ranks different ones
     std::size_t batch =
-        none;  // the record that begins the batch whose groups are being connected; none: nothing is
+        none;  // the first record of the batch whose groups are being connected; none: there is none
     std::vector<GroupId>
-        unconnected;  // of that batch, those that still are, in the order in which they will be
+        unconnected;  // groups of that batch that are not connected yet, in the order of connection
   };
 
-  // Calls of one rank that are counted together, and complete in their order.
+  // Calls of one rank that are counted together and complete in order.
   using Queue = std::tuple<GroupId, check::Channel, bool>;
   // A slot, among those of all groups.
   using SlotKey = std::tuple<GroupId, check::Channel, std::int64_t>;
@@ -141,7 +141,7 @@ class EvidenceBuilder {
   std::map<std::pair<SlotKey, std::int64_t>, std::vector<GroupId>> made_;  // by call and number of its lists
   std::vector<std::vector<bool>>
       has_called_;           // by GroupId and member: a collective or a batch, where groups connect lazily
-  std::set<GroupId> parts_;  // that split_group has made, and connected
+  std::set<GroupId> parts_;  // groups that split_group has made, and connected
   const RunLog& log_;
   Extent extent_;
   ScopeTable scopes_;
@@ -151,9 +151,9 @@ class EvidenceBuilder {
   std::deque<SplitSizes> splits_;
   std::vector<std::array<std::unique_ptr<check::GroupMatcher>, check::group_channel_count>>
       matchers_;  // by GroupId, then channel; null while there are no calls
-  std::vector<std::unique_ptr<check::MessageMatcher>> messengers_;  // likewise; null while nobody sends
+  std::vector<std::unique_ptr<check::MessageMatcher>> messengers_;  // likewise; null before the first one
   std::vector<check::GroupEvidence> group_evidence_;                // likewise
-  std::map<SlotKey, Rank> completions_;                             // members it is done for
+  std::map<SlotKey, Rank> completions_;                             // how many members have completed it
   std::set<SlotKey> ending_;  // slots in which a member waits no longer than the run may last
   std::set<std::pair<GroupId, check::MessageId>> ending_messages_;  // likewise
   std::set<SlotKey> broken_;                                        // slots that a member has given up

@@ -1,4 +1,4 @@
-// EvidenceBuilder's part about how calls and ranks came to their end, if not as they should.
+// EvidenceBuilder's part about calls and ranks that ended abnormally.
 
 #include <algorithm>
 #include <csignal>
@@ -32,7 +32,7 @@ void EvidenceBuilder::fail(Rank rank, const Record& record) {
   if (record.lost_peer && call.limit) {
     note_timeout(rank, call, record.at);
   }
-  // A call that was told how long to wait has ended as its program meant it to.
+  // A call with its own limit has ended as its program intended.
   if (record.lost_peer && extent_.until_noticed && !call.limit) {
     wait(rank, record);
     state_of(rank).is_over = true;
@@ -41,7 +41,7 @@ void EvidenceBuilder::fail(Rank rank, const Record& record) {
   status_[static_cast<std::size_t>(rank)].state = RankStatus::State::running;
 }
 
-// The backend has refused a call for where its tensor is.
+// Records that the backend has refused a call because of the device of its tensor.
 void EvidenceBuilder::note_refused_device(Rank rank, const Call& call, const Record& record) {
   const Op& op = call.op;
   const bool needs_gpu = traits_of(options_.backend).device == DeviceType::cuda && has_tensor(op.kind);
@@ -52,7 +52,7 @@ void EvidenceBuilder::note_refused_device(Rank rank, const Call& call, const Rec
   if (op.device.type == DeviceType::cuda) {
     const std::optional<Device> before = matcher_of(op.group, check::Channel::collectives).device_of(op.rank);
     if (!before || *before == op.device) {
-      return;  // refused for something else
+      return;  // refused for another reason
     }
     incident.kind = FindingKind::stray_device;
     incident.expected = *before;
@@ -62,12 +62,12 @@ void EvidenceBuilder::note_refused_device(Rank rank, const Call& call, const Rec
   if (!is_point_to_point(op.kind)) {
     incident.seq = matcher_of(op.group, check::channel_of(op.kind)).calls_of(op.rank);
   }
-  // One moment for all ranks that make the mistake in the same call.
+  // The same moment for all ranks that make the mistake in the same call.
   incident.at = refused_at_.try_emplace({op.group, incident.seq}, record.at).first->second;
   notes_.incidents.device(incident);
 }
 
-// A call that was told how long to wait, and that others had not come to.
+// Records the timeout of a call with its own limit that others had not made.
 void EvidenceBuilder::note_timeout(Rank rank, const Call& call, Time at) {
   if (!call.store && call.seq != no_seq && call.message == check::no_message) {
     RankStatus place;
@@ -111,7 +111,7 @@ void EvidenceBuilder::record_death(Rank rank, const Death& death) {
              text);
 }
 
-// "all_reduce #3 on world": what the log's last words are about, also where the replay leaves it out.
+// "all_reduce #3 on world": the rank's first call that has not completed, even if the replay leaves it out.
 std::string EvidenceBuilder::open_call_of(Rank rank) const {
   std::map<Queue, std::int64_t> next;
   const RankState& state = states_[static_cast<std::size_t>(rank)];

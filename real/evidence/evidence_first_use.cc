@@ -1,4 +1,4 @@
-// EvidenceBuilder's part about communicators that nccl makes at their first use, as the engine has it
+// EvidenceBuilder's part about communicators that nccl makes at their first use, as in the engine
 // (sim/engine/engine_first_use.cc): the first batch of a rank waits for a first call of every member of its group, and
 // is made when `connect` has been logged for each of its groups.
 
@@ -31,7 +31,7 @@ bool EvidenceBuilder::connects_lazily(GroupId group) const {
          !parts_.contains(group);
 }
 
-// `batch`: its records. Its groups that the rank has not called anything on come first.
+// `batch`: its records. The batch waits for its groups on which the rank has not made a call yet.
 void EvidenceBuilder::await_communicators(Rank rank, const std::vector<std::size_t>& batch) {
   RankState& state = state_of(rank);
   const std::vector<Record>& records = log_.ranks[static_cast<std::size_t>(rank)].records;
@@ -63,7 +63,7 @@ void EvidenceBuilder::come_first(GroupId group, Rank member, ScopeId scope, Site
   call.seq = calls.arrive(call.op).seq;
 }
 
-// A collective. Where batches wait for members and this is the member's first call, it has come.
+// For a collective: if it is the member's first call and batches wait for the members, it has arrived.
 void EvidenceBuilder::tell_batches(const Op& op) {
   if (check::channel_of(op.kind) != Channel::collectives || !connects_lazily(op.group)) {
     return;
@@ -75,7 +75,8 @@ void EvidenceBuilder::tell_batches(const Op& op) {
   *called = true;
 }
 
-// All groups of the rank's batch have communicators, or it has failed: the batch is made, or was.
+// One more group of the rank's batch has its communicator, or the batch has failed. The batch is made after the last
+// one.
 void EvidenceBuilder::connect(Rank rank) {
   RankState& state = state_of(rank);
   state.unconnected.erase(state.unconnected.begin());

@@ -1,4 +1,4 @@
-// EvidenceBuilder's part about calls of hosts: groups that the ranks make, and the store.
+// EvidenceBuilder's part about host calls: groups that the ranks make, and the store.
 
 #include <algorithm>
 
@@ -12,8 +12,8 @@ namespace rollcall::real {
 using check::Channel;
 using check::RankStatus;
 
-// Whoever comes first says who the members of what new_group makes are. Who says otherwise is found by comparing the
-// calls. Different lists for split_group are different groups.
+// The first rank's call determines the members of the group that new_group makes. Comparing the calls finds ranks that
+// pass other members. Different lists for split_group are different groups.
 void EvidenceBuilder::make_groups(Rank rank, const Call& call, const std::string& name) {
   const bool splits = call.op.kind == OpKind::split_group;
   const auto [entry, is_new] = made_.try_emplace({key_of(call), splits ? call.op.numel : 0});
@@ -34,7 +34,7 @@ void EvidenceBuilder::make_groups(Rank rank, const Call& call, const std::string
   known.insert(known.end(), entry->second.begin(), entry->second.end());
 }
 
-// What has been read is known; what has been written decides who still waits.
+// Only calls that write are applied: they decide which ranks still wait. Values that were read are in the log.
 void EvidenceBuilder::complete_store_call(Rank rank, const Call& call, const Record& record) {
   const StoreCall& asked = *call.store;
   if (sets_key(asked) || asked.kind == StoreCall::Kind::delete_key) {
@@ -45,7 +45,7 @@ void EvidenceBuilder::complete_store_call(Rank rank, const Call& call, const Rec
   }
 }
 
-// Of the keys that ranks wait for, those that nobody has set.
+// Keeps, of the keys that ranks wait for, those that no rank has set.
 void EvidenceBuilder::find_store_waits() {
   for (std::size_t rank = 0; rank < status_.size(); ++rank) {
     if (status_[rank].state == RankStatus::State::waiting && status_[rank].channel == Channel::store) {

@@ -1,5 +1,5 @@
-// EvidenceBuilder's part about what could still happen: what the supervisor asks while a run goes on, and what
-// is unknown about one that was ended.
+// EvidenceBuilder's part about what could still happen: the supervisor asks this during a run, and it is unknown
+// after a run that was ended early.
 
 #include <algorithm>
 
@@ -24,7 +24,7 @@ bool EvidenceBuilder::gives_up_in_time(const Call& call) const {
   return timeout > 0 && timeout <= options_.deadline;
 }
 
-// Its process has left, or is about to: those that it is connected to will hear of it.
+// True if the rank's process has left, or is about to: connected ranks will notice.
 bool EvidenceBuilder::is_gone(Rank rank) const {
   const auto at = static_cast<std::size_t>(rank);
   const RankStatus::State state = status_[at].state;
@@ -71,7 +71,7 @@ EvidenceBuilder::Outlook EvidenceBuilder::outlook(const RankStatus& status) cons
   return slot->differs || is_broken ? Outlook::doubtful : Outlook::good;
 }
 
-// A run that its deadline ended proves nothing while somebody could still have moved.
+// A run that was ended by its deadline proves nothing if some rank could still have moved.
 void EvidenceBuilder::apply_deadline() {
   const auto could_move = [this](const RankStatus& status) {
     return status.state == RankStatus::State::running ||

@@ -1,4 +1,4 @@
-// EvidenceBuilder's way from a log's values back to an Op.
+// EvidenceBuilder's part that restores an Op from a log's values.
 
 #include "real/evidence/evidence_builder.h"
 

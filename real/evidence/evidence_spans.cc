@@ -36,8 +36,8 @@ void EvidenceBuilder::open_span(Rank rank, Call& call, Time at) {
   spans_.push_back(span);
 }
 
-// When a call ended that its rank never waited for, nobody has seen. Where all members made it and its rank went
-// on, it ended once the last of them had come, or later.
+// The end of a call that its rank never waited for is not logged. If all members made the call and the rank
+// finished, the call ended when the last of them arrived, or later.
 void EvidenceBuilder::end_unwatched_spans() {
   struct Arrivals {
     Rank members = 0;

@@ -1,7 +1,7 @@
 #pragma once
 
-// LoggedOutlook: what logs tell of a program besides the evidence: the calls of each rank as far as it got. Where a
-// rank came to its end, that is all of its program.
+// LoggedOutlook: what logs say about a program besides the evidence: the calls of each rank as far as it got. If a
+// rank reached the end of its program, those are all of its calls.
 
 #include <vector>
 
@@ -18,7 +18,7 @@ class LoggedOutlook final : public check::Outlook {
 
   std::vector<check::RankProgram> programs(const std::vector<Rank>& ranks) const override;
   check::StepLog steps(const std::vector<Rank>& ranks) const override;
-  // Of all ranks.
+  // The call orders of all ranks.
   check::CallOrders orders() const;
 
  private:

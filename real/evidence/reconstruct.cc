@@ -17,7 +17,7 @@ namespace {
 using Outlook = EvidenceBuilder::Outlook;
 using State = check::RankStatus::State;
 
-// How many times longer calls whose members disagree are given to complete.
+// How many times longer calls get to complete if their members disagree.
 constexpr int doubtful_patience = 4;
 
 bool any_waits(const check::Evidence& evidence) {
@@ -25,7 +25,7 @@ bool any_waits(const check::Evidence& evidence) {
                              [](const check::RankStatus& status) { return status.state == State::waiting; });
 }
 
-// False when ranks wait though everybody has come: then something happened that the evidence leaves out.
+// False if ranks wait although all ranks have made their calls: then something happened that the evidence leaves out.
 bool is_conclusive(const check::Evidence& evidence) {
   if (evidence.mismatch || evidence.device || evidence.limit || !any_waits(evidence)) {
     return true;
@@ -33,9 +33,9 @@ bool is_conclusive(const check::Evidence& evidence) {
   return !check::find_blame(evidence, check::blocked_slots(evidence)).slots.empty();
 }
 
-// The verdict is about what went wrong first, not about what the ranks saw of it: so first as if nobody had
-// noticed, then as if those who died had not come to their last calls, and as it looked at the end only if
-// neither explains the others' waiting.
+// The verdict is about what went wrong first, not about what the ranks noticed of it. So the log is judged first as if
+// no rank had noticed, then as if dead ranks had not made their last calls, and as it was at the end only if
+// neither explains why the others wait.
 Verdict judge_log(const Options& options, const std::vector<GroupMembers>& groups, const RunLog& log) {
   const bool any_died =
       std::ranges::any_of(log.ranks, [](const RankLog& rank) { return rank.death.has_value(); });

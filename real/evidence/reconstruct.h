@@ -1,7 +1,7 @@
 #pragma once
 
-// From the logs of real ranks to the judge's evidence, and to a report. The same matchers pair the calls, the
-// same judge names who is to blame, and the report has the same parts as a simulated one.
+// Turns the logs of real ranks into the judge's evidence, and into a report. The same matchers pair the calls, the
+// same judge names the ranks that are to blame, and the report has the same parts as a simulated one.
 
 #include <vector>
 
@@ -12,9 +12,9 @@
 
 namespace rollcall::real {
 
-// True when no rank is at work and every call that a rank waits for lacks somebody. Calls whose members
-// disagree, or of which one has died, end all the same for some ranks, and are given more time; complete
-// calls whose members agree are given all that there is. `silence`: how long nothing has been heard.
+// True if no rank is at work and every call that a rank waits for lacks a member. Calls whose members
+// disagree, or of which one has died, may still end for some ranks and are given more time; complete
+// calls whose members agree are given all the time that is left. `silence`: how long nothing has been heard.
 bool is_stuck(const Options& options, const std::vector<GroupMembers>& groups, const RunLog& log,
               Duration silence);
 

@@ -26,10 +26,10 @@ namespace {
 
 constexpr Duration default_timeout = 30 * 60 * second;  // torch's for process groups on Gloo
 
-// Where Gloo looks for the others.
+// The store through which Gloo finds the other ranks.
 class StoreAdapter final : public gloo::rendezvous::Store {
  public:
-  // `timeout`: for names that do not come; 0: none, since a run that starts has a supervisor with a deadline.
+  // `timeout`: for names that are not set; 0: none, because a starting run has a supervisor with a deadline.
   // `prefix`: of every name, so that groups do not read each other's.
   StoreAdapter(real::Store& store, std::string prefix, Duration timeout)
       : store_(store), prefix_(std::move(prefix)) {
@@ -58,7 +58,7 @@ class StoreAdapter final : public gloo::rendezvous::Store {
   std::optional<Duration> timeout_;
 };
 
-// The network that torch would take: GLOO_SOCKET_IFNAME where it is set.
+// The network that torch would use: GLOO_SOCKET_IFNAME if it is set.
 gloo::transport::tcp::attr attributes_of(const Seat& seat) {
   gloo::transport::tcp::attr attributes(seat.address.empty() ? "127.0.0.1" : seat.address.c_str());
   if (const char* interface = std::getenv("GLOO_SOCKET_IFNAME"); interface != nullptr && *interface != 0) {
@@ -75,7 +75,7 @@ class GlooBackend final : public Backend, private Observer {
     for (const GroupMembers& members : seat_.groups) {
       connect(members, 0);
     }
-    // torch's init_process_group ends so too: nobody leaves while others still connect to it.
+    // As at the end of torch's init_process_group: no rank leaves while others are still connecting to it.
     made_.wait_for_all("connected", std::nullopt);
   }
 
@@ -98,7 +98,7 @@ class GlooBackend final : public Backend, private Observer {
     if (!is_point_to_point(op.kind)) {
       return Work(op.group, op.rank, group.start(op, torch_));
     }
-    // The Gloo that rollcall is built with connects everybody at once.
+    // The Gloo that rollcall is built with connects all ranks at once.
     detail::check_message(op, group.size(), false, traits_of(std::min(torch_.release, TorchRelease::v2_6)));
     const std::int64_t number = group.post(op);
     return Work(op.group, op.rank, number, static_cast<std::uint32_t>(number));
@@ -117,10 +117,10 @@ class GlooBackend final : public Backend, private Observer {
     deliver_completed();
   }
 
-  // Gloo's operations know their group's timeout only.
+  // Gloo's operations know only their group's timeout.
   void wait_for(const Work& work, Duration) override { wait(work); }
 
-  // Gloo has no way to ask whether a message has come, so those are waited for in their order.
+  // Gloo has no way to ask whether a message has arrived, so messages are waited for in order.
   void wait_any(std::span<const Work> works) override {
     const auto is_message = [](const Work& work) { return work.is_point_to_point(); };
     if (std::ranges::any_of(works, is_message)) {
@@ -156,7 +156,7 @@ class GlooBackend final : public Backend, private Observer {
                         [this](const GroupMembers& members, Duration timeout) { connect(members, timeout); });
     }
     if (call.op.kind == OpKind::destroy_process_group) {
-      return ProcessGroup::non_member();  // its connections stay as long as there are handles, as in Python
+      return ProcessGroup::non_member();  // its connections stay while there are handles, as in Python
     }
     refuse_call(call.op.kind);
   }
@@ -177,11 +177,11 @@ class GlooBackend final : public Backend, private Observer {
   Observer& observer() override { return *this; }
 
  private:
-  // Whoever watches the run has seen the line before it comes here.
+  // The Recorder has logged the line before it gets here.
   void print(std::string_view) override { deliver_completed(); }
 
-  // As torch's ProcessGroupGloo connects: everybody with everybody, under the group's own prefix. Where the rank
-  // is not a member, the group's place stays empty.
+  // Connects like torch's ProcessGroupGloo: a full mesh, under the group's own prefix. If the rank is not a member,
+  // the group's place stays empty.
   void connect(const GroupMembers& members, Duration timeout) {
     groups_.emplace_back();
     const Rank rank = members.rank_of(seat_.rank);
@@ -196,7 +196,7 @@ class GlooBackend final : public Backend, private Observer {
     groups_.back() = std::make_unique<GlooGroup>(std::move(context));
   }
 
-  // Gloo of 2022 borrows the store, newer ones share it.
+  // Gloo of 2022 borrows the store, newer versions share it.
   template <typename Context>
   void connect_full_mesh(Context& context, const std::shared_ptr<StoreAdapter>& store) {
     if constexpr (requires { context.connectFullMesh(store, device_); }) {
@@ -223,7 +223,7 @@ class GlooBackend final : public Backend, private Observer {
   const TorchTraits& torch_ = traits_of(seat_.torch);
   std::shared_ptr<gloo::transport::Device> device_;
   MadeGroups made_;
-  std::vector<std::unique_ptr<GlooGroup>> groups_;  // by GroupId; null where the rank is not a member
+  std::vector<std::unique_ptr<GlooGroup>> groups_;  // by GroupId; null if the rank is not a member
 };
 
 }  // namespace

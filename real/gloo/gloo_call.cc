@@ -33,12 +33,12 @@ void combine(void* target, const void* a, const void* b, std::size_t count) {
   }
 }
 
-// Gloo's own functions where it has them, so that its arithmetic is what runs.
+// Gloo's own functions where it has them, so that its arithmetic runs.
 template <typename T>
 ReduceFunction function_of(ReduceOp reduce) {
   switch (reduce) {
     case ReduceOp::sum:
-    case ReduceOp::avg:  // and is divided later
+    case ReduceOp::avg:  // divided later
       return &gloo::sum<T>;
     case ReduceOp::product:
       return &gloo::product<T>;
@@ -131,7 +131,7 @@ void GlooCall::take_tensors(const Op& op) {
   expects(row_of(op_.kind).gloo != GlooFunction::none, "what torch does not give to Gloo is refused before");
   const OpRow& row = row_of(op_.kind);
   if (row.gloo == GlooFunction::all_reduce &&
-      row.sizes == Sizes::divided) {  // everything is reduced, a part is kept
+      row.sizes == Sizes::divided) {  // reduces everything and keeps a part
     work_on(given_tensors(op));
     results_ = filled_tensors(op);
     results_at_ = static_cast<std::size_t>(op.rank) * static_cast<std::size_t>(op.tensors.output->bytes());
@@ -140,7 +140,7 @@ void GlooCall::take_tensors(const Op& op) {
   send(given_tensors(op));
   work_on(filled_tensors(op));
   if (fills_list(op_.kind)) {
-    // torch gathers into fresh memory. What nobody sends to counts as zero here.
+    // torch gathers into fresh memory. The parts that no rank sends count as zero here.
     std::ranges::fill(memory_, std::byte{0});
   }
   if (op.tensors.splits != nullptr) {
@@ -183,7 +183,7 @@ void GlooCall::run(const std::shared_ptr<gloo::Context>& context, std::uint32_t 
   }
 }
 
-// Gloo has added up.
+// Divides the sums that Gloo has computed.
 void GlooCall::average() {
   with_type(op_.dtype, [&]<typename T>(T*) {
     T* elements = elements_of<T>(memory_);

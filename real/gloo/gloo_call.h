@@ -3,7 +3,7 @@
 // One collective as torch hands it to Gloo (torch/csrc/distributed/c10d/ProcessGroupGloo.cpp): flat memory,
 // an algorithm, and the way back into the tensors.
 //
-// The memory is the call's own. Gloo's threads work on it while the rank program goes on, and a program that
+// The call has its own memory. Gloo's threads work on it while the rank program continues, and a program that
 // touches its tensors too early must get old values, not a torn vector.
 
 #include <cstddef>
@@ -19,21 +19,21 @@
 
 namespace rollcall::real {
 
-// The tensor's elements, behind what is there.
+// Appends the tensor's elements.
 void append_bytes(std::vector<std::byte>& bytes, const Storage& storage);
 
 class GlooCall {
  public:
-  // Copies what the caller sends. `op` has been found sound; ranks are inside the group.
+  // Copies the data that the caller sends. `op` has been checked; its ranks are those of the group.
   GlooCall(const Op& op, Rank group_size, const TorchTraits& torch);
 
-  // True when it begins with what `before` leaves in the same tensor: Gloo works in place.
+  // True if its input is the result of `before` in the same tensor: Gloo works in place.
   bool continues(const GlooCall& before) const;
-  // Takes that over. `before` has run, and this has not.
+  // Takes over that result. `before` has run, and this has not.
   void take_over(const GlooCall& before) { memory_ = before.memory_; }
 
-  // Runs it, on any thread. `tag` tells the collectives of one context apart. Throws what Gloo throws, and
-  // Error for what torch finds only here.
+  // Runs it, on any thread. `tag` distinguishes the collectives of one context. Throws what Gloo throws, and
+  // Error for errors that torch detects only here.
   void run(const std::shared_ptr<gloo::Context>& context, std::uint32_t tag);
 
   // Writes the results into the caller's tensors, on the caller's thread. Once, after run().
@@ -52,13 +52,13 @@ class GlooCall {
   template <typename T>
   void run_all_to_all(const std::shared_ptr<gloo::Context>& context, std::uint32_t tag);
 
-  Op op_;  // its tensors are looked at by the constructor only
+  Op op_;  // only the constructor uses its tensors
   Rank group_size_;
-  std::optional<Error> refusal_{};        // what torch finds only when it runs the call
+  std::optional<Error> refusal_{};        // an error that torch detects only when it runs the call
   TensorList results_;                    // filled from memory_, one after the other
   std::size_t results_at_ = 0;            // where in memory_ they begin
-  Bytes memory_;                          // what Gloo writes, and where it works in place also what it reads
-  Bytes sent_;                            // what it only reads
+  Bytes memory_;                          // that Gloo writes, and that it also reads where it works in place
+  Bytes sent_;                            // that it only reads
   std::vector<std::int64_t> sent_parts_;  // all_to_all_single with splits: elements to each member
   std::vector<std::int64_t> expected_parts_;  // and from each
 };

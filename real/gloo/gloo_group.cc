@@ -46,7 +46,7 @@ std::int64_t GlooGroup::start(const Op& op, const TorchTraits& torch) {
   return number;
 }
 
-// What each of the two threads does.
+// The body of each of the two threads.
 void GlooGroup::work() {
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -59,7 +59,7 @@ void GlooGroup::work() {
     if (task.waits_for_prior) {
       done_.wait(lock, [&] { return prior_done(task.number); });
     }
-    if (task.before != nullptr) {  // issued earlier, so it is done or the other thread is at it
+    if (task.before != nullptr) {  // issued earlier, so it is done or the other thread is running it
       done_.wait(lock, [&] { return is_done(task.before_number); });
       task.call->take_over(*task.before);
       task.before.reset();
@@ -91,11 +91,11 @@ bool GlooGroup::prior_done(std::int64_t number) const {
 
 bool GlooGroup::is_done(std::int64_t number) const {
   const auto task = tasks_.find(number);
-  return task == tasks_.end() || task->second.done;  // delivered, and forgotten
+  return task == tasks_.end() || task->second.done;  // the former: delivered, and forgotten
 }
 
-// Delivers a task that is done and has not failed, and forgets it. A barrier's turn may be waiting for the
-// map, which is why it is touched under the lock only.
+// Delivers a task that is done and has not failed, and forgets it. A thread that waits with a barrier may be
+// reading the map, so this is called under the lock only.
 void GlooGroup::finish(std::map<std::int64_t, Task>::iterator task) {
   task->second.call->deliver();
   tasks_.erase(task);
@@ -134,7 +134,7 @@ void GlooGroup::deliver_completed() {
 std::int64_t GlooGroup::post(const Op& op) {
   Message message;
   Storage& storage = *op.tensors.input;
-  append_bytes(message.memory, storage);  // of a receive too: a short message leaves the rest as it was
+  append_bytes(message.memory, storage);  // for a receive, too: a short message leaves the rest as it was
   const auto slot = static_cast<std::uint64_t>(op.tag);
   message.buffer = context_->createUnboundBuffer(message.memory.data(), message.memory.size());
   translating([&] {

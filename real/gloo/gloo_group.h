@@ -1,8 +1,8 @@
 #pragma once
 
-// GlooGroup: one process group on Gloo, as torch's ProcessGroupGloo is one: a context of connections to every
+// GlooGroup: one process group on Gloo, built like torch's ProcessGroupGloo: a context with connections to every
 // other member, a counter that numbers the collectives, and two threads that run them in the order in which
-// they were issued. Sends and receives are posted by the caller and matched by the caller's tag.
+// they were issued. The caller posts sends and receives, which are matched by the caller's tag.
 
 #include <array>
 #include <condition_variable>
@@ -24,9 +24,9 @@ namespace rollcall::real {
 
 class GlooGroup {
  public:
-  // `context` is connected. Errors of operations are Error; LostPeerError where the transport failed.
+  // `context` is connected. Operations throw Error; LostPeerError if the transport failed.
   explicit GlooGroup(std::shared_ptr<gloo::Context> context);
-  // Must not be reached while an operation hangs: a process that gives up leaves by _exit.
+  // Must not run while an operation hangs: a process that gives up leaves by _exit.
   ~GlooGroup();
   GlooGroup(const GlooGroup&) = delete;
   GlooGroup& operator=(const GlooGroup&) = delete;
@@ -35,28 +35,28 @@ class GlooGroup {
 
   // Queues a collective. Returns its number, which is also its tag: collectives count from 0.
   std::int64_t start(const Op& op, const TorchTraits& torch);
-  // Blocks until it is done and its results are in the tensors. Throws what it failed of, every time.
+  // Blocks until it is done and its results are in the tensors. If it failed, throws its error, every time.
   void wait(std::int64_t number);
   bool is_completed(std::int64_t number);
   // Writes the results of everything that has completed meanwhile. Called on the caller's thread, before it
-  // looks at tensors.
+  // uses tensors.
   void deliver_completed();
 
-  // Blocks until everybody has come: the group's first rank hears from all others, then tells them. Throws
-  // LostPeerError with torch's texts; `wait_all_ranks`: with everybody's name who is missing.
+  // Blocks until all members have arrived: the group's first rank hears from all others, then tells them. Throws
+  // LostPeerError with torch's texts; with `wait_all_ranks`, the text names all missing ranks.
   void monitored_barrier(Duration timeout, bool wait_all_ranks);
 
   // Posts a send or a receive. Returns its number among the messages of this rank and group.
   std::int64_t post(const Op& op);
   void wait_message(std::int64_t number);
   bool is_message_completed(std::int64_t number) const { return !messages_.contains(number); }
-  // Of a receive from anyone that has been waited for, inside the group. Asked once.
+  // The source, as a rank of the group, of a receive from any source that has been waited for. Asked once.
   Rank take_source(std::int64_t number);
 
  private:
   struct Task {
     std::shared_ptr<GlooCall> call;
-    std::shared_ptr<GlooCall> before;  // still under way when this was issued, on the same tensor
+    std::shared_ptr<GlooCall> before;  // on the same tensor, and still in progress when this was issued
     std::int64_t before_number = -1;
     std::int64_t number = 0;
     bool waits_for_prior = false;  // a barrier runs when everything issued before it is done
@@ -86,7 +86,7 @@ class GlooGroup {
   std::map<std::int64_t, Message> messages_;  // by number; touched by the caller's thread only
   std::map<std::int64_t, Rank> sources_;
 
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::condition_variable queued_;
   std::condition_variable done_;
   std::deque<std::int64_t> queue_;

@@ -37,7 +37,7 @@ void GlooGroup::monitored_barrier(Duration timeout, bool wait_all_ranks) {
   tell_all(back, timeout);
 }
 
-// With `wait_all_ranks` each gets the whole time, or none would be left for those after the first missing.
+// With `wait_all_ranks` each rank gets the whole timeout, or none would be left for those after the first missing one.
 void GlooGroup::hear_from_all(std::uint64_t slot, Duration timeout, bool wait_all_ranks) {
   const auto until = steady_clock::now() + in_milliseconds(timeout);
   std::vector<std::unique_ptr<Word>> words;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What Gloo throws, as what torch's Python raises.
+// Translates the exceptions that Gloo throws into those that torch's Python raises.
 
 #include <chrono>
 
@@ -12,12 +12,12 @@
 
 namespace rollcall::real {
 
-// As Gloo counts time.
+// In the unit of Gloo's timeouts.
 inline std::chrono::milliseconds in_milliseconds(Duration duration) {
   return std::chrono::milliseconds(duration / millisecond);
 }
 
-// Calls `run`. A lost connection or a timeout becomes LostPeerError; whatever else Gloo throws, RuntimeError.
+// Calls `run`. A lost connection or a timeout becomes LostPeerError; any other exception of Gloo's, RuntimeError.
 template <typename Run>
 auto translating(Run&& run) {
   try {

@@ -19,7 +19,7 @@ void send_to(const Descriptor& connection, const Frame& content) {
   try {
     send_all(connection, frame(content));
   } catch (const Disconnected&) {
-    // its connection is dropped when it is next looked at
+    // its connection is dropped when it is next polled
   }
 }
 
@@ -41,7 +41,7 @@ Descriptor Hub::connect() {
 }
 
 void Hub::watch(std::vector<pollfd>& polled) const {
-  polled.push_back({listener_.number(), POLLIN, 0});  // none: a negative number, which poll passes over
+  polled.push_back({listener_.number(), POLLIN, 0});  // no listener: a negative number, which poll ignores
   for (const Client& client : clients_) {
     polled.push_back({client.connection.number(), POLLIN, 0});
   }
@@ -52,7 +52,7 @@ std::vector<Hub::LogConnection> Hub::serve() {
   watch(polled);
   poll_all(polled, 0);
   std::vector<LogConnection> logs;
-  for (std::size_t i = clients_.size(); i > 0; --i) {  // from the back: some go
+  for (std::size_t i = clients_.size(); i > 0; --i) {  // from the back, because some are erased
     Client& client = clients_[i - 1];
     const bool stays = polled[i].revents == 0 ? !client.greeting || clock_.now() < client.since + proof_within
                                               : hear(client, logs);
@@ -85,11 +85,12 @@ void Hub::accept() {
                       .since = clock_.now()});
 }
 
-// Whether what the stranger has sent so far proves that it belongs to the run; it is welcome then.
+// False if the data that the stranger has sent so far proves that it does not belong to the run. Welcomes it if the
+// proof is complete and right.
 bool Hub::belongs(Client& client) const {
   const std::optional<Frame> proof = take_frame(client.received, greeting_bytes_max);
   if (!proof) {
-    return true;  // perhaps
+    return true;  // not known yet
   }
   const std::optional<Frame> welcome = client.greeting->welcome(*proof);
   if (!welcome) {
@@ -100,7 +101,7 @@ bool Hub::belongs(Client& client) const {
   return true;
 }
 
-// False when the client has gone, talks nonsense, or its connection now carries a log.
+// False if the client is gone or sends nonsense, or if its connection now carries a log.
 bool Hub::hear(Client& client, std::vector<LogConnection>& logs) {
   const std::string bytes = receive_some(client.connection);
   try {
@@ -110,7 +111,7 @@ bool Hub::hear(Client& client, std::vector<LogConnection>& logs) {
     }
     return client.greeting || take_call(client, logs);
   } catch (const std::system_error&) {
-    throw;  // not the client's doing
+    throw;  // not the client's fault
   } catch (const std::runtime_error&) {
     return false;
   }
@@ -123,7 +124,7 @@ bool Hub::take_call(Client& client, std::vector<LogConnection>& logs) {
     return true;
   }
   if (content->kind == FrameKind::call) {
-    client.request = request_of(*content);  // the next comes when this has been answered
+    client.request = request_of(*content);  // the client sends the next after the answer
     return true;
   }
   if (content->kind == FrameKind::log) {
@@ -147,7 +148,7 @@ Hub::Request Hub::request_of(const Frame& content) {
   return request;
 }
 
-// Until nobody gets any further: what one rank sets another may have waited for.
+// Answers requests until none can be answered: a key that one rank sets may be what another waits for.
 void Hub::answer_all() {
   for (bool moved = true; moved;) {
     moved = false;
@@ -157,7 +158,7 @@ void Hub::answer_all() {
   }
 }
 
-// False when the client has to wait.
+// False if the client has to wait.
 bool Hub::answer(Client& client) {
   const Request& request = *client.request;
   Frame reply{FrameKind::answer, {}, {}};

@@ -1,7 +1,7 @@
 #pragma once
 
-// Hub: what a run's supervisor keeps for all ranks: the stores in which they find each other and leave words,
-// and, in a launched run, the place where the supervisors of other ranks send their logs.
+// Hub: what a run's supervisor keeps for all ranks: the stores in which they find each other and share values,
+// and, in a launched run, the place to which the supervisors of other ranks send their logs.
 
 #include <cstdint>
 #include <map>
@@ -23,10 +23,11 @@ class Hub {
  public:
   explicit Hub(const RunClock& clock) : clock_(clock) {}
 
-  // Lets those connect that prove to know the token (greeting.h); without one, this user's processes of this
-  // machine. At this address of ours, or at all where it is none. Throws std::runtime_error when the port is taken.
+  // Accepts connections from processes that prove that they know the token (greeting.h); without a token, from this
+  // user's processes on this machine. Listens at this address, or at all addresses if it is not this machine's. Throws
+  // std::runtime_error if the port is taken.
   void listen(const std::string& address, std::uint16_t port, std::string token);
-  // Who connected and did not prove it in time, or sent something else.
+  // How many connections did not prove it in time, or sent something else.
   int refused() const { return refused_; }
   // The other end of a new connection, for a process that is about to be started. Throws std::system_error.
   Descriptor connect();
@@ -35,16 +36,16 @@ class Hub {
   struct LogConnection {
     Rank rank = 0;
     Descriptor connection;
-    std::string records;  // that came with the first frame
+    std::string records;  // those that came with the first frame
   };
 
-  // Adds what is to be polled.
+  // Adds the descriptors to poll.
   void watch(std::vector<pollfd>& polled) const;
-  // Serves everybody who has something to say, or waits for what has been said. Returns the logs that began.
+  // Serves all clients that have sent something, or whose keys have been set. Returns the logs that began.
   std::vector<LogConnection> serve();
 
  private:
-  // What a client waits for an answer to.
+  // A call that a client waits for.
   struct Request {
     StoreState* store = nullptr;
     StoreCall call;
@@ -54,7 +55,7 @@ class Hub {
     Descriptor connection;
     std::string received;
     std::optional<Request> request{};
-    std::optional<Greeting> greeting{};  // what a stranger is asked; nothing: it belongs to the run
+    std::optional<Greeting> greeting{};  // the challenge to a stranger; null: it belongs to the run
     Time since = 0;                      // of a stranger
   };
 

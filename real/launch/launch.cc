@@ -54,7 +54,7 @@ std::vector<GroupMembers> members_of(const Options& options) {
 
 namespace {
 
-// What is the same for all ranks, wherever they are started.
+// The parts that are the same for all ranks, wherever they are started.
 struct Plan {
   Plan(const Options& wanted, const Program& program) : options(wanted) {
     check(options);

@@ -24,14 +24,14 @@ Time introduce(const Descriptor& hub, Rank rank) {
   return now;
 }
 
-// Passes the log on until the process or the hub has gone. True when it was the process.
+// Forwards the log until the process or the hub is gone. True if it was the process.
 bool forward(const Descriptor& log, const Descriptor& hub) {
   std::vector<pollfd> polled{{log.number(), POLLIN, 0}, {hub.number(), POLLIN, 0}};
   std::array<char, 64 * 1024> bytes;
   for (;;) {
     poll_all(polled, -1);
     if (polled[1].revents != 0) {
-      return false;  // the hub says nothing: it has closed
+      return false;  // the hub never sends anything, so it has closed
     }
     if (polled[0].revents != 0) {
       const ssize_t count = ::read(log.number(), bytes.data(), bytes.size());
@@ -70,7 +70,7 @@ void supervise_for_hub(const Options& options, const Program& program, const Bac
   const PrivateFolder folder;
   Pipe log;
   Pipe hold;
-  // Before the aggregate: what throws inside of one leaves it half made.
+  // Before the aggregate: an exception inside its initializer would leave it half built.
   Descriptor store = connect();
   std::string address = local_address(hub);
   Worker worker{.options = options,
@@ -93,11 +93,11 @@ void supervise_for_hub(const Options& options, const Program& program, const Bac
     hold.write.close();
     run_worker(std::move(worker));
   });
-  // The end of the log shows only when nobody else holds the end that is written to.
+  // The end of the log is visible only if no other process holds the write end.
   worker.log.close();
   if (forward(log.read, hub)) {
     report_end(hub, process.wait(), last_words(worker.errors));
-    receive_some(hub);  // nothing comes but the end of the run
+    receive_some(hub);  // returns at the end of the run
   }
 }
 

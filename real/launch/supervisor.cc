@@ -23,7 +23,7 @@ namespace {
 // Ranks that have not found each other by then never will.
 constexpr Duration most_connecting = 60 * second;
 
-// How often the state is looked at when nothing happens.
+// How often the state is checked when nothing happens.
 constexpr Duration glance = 50 * millisecond;
 
 std::string error_file(const PrivateFolder& folder, Rank rank) {
@@ -35,7 +35,7 @@ std::string error_file(const PrivateFolder& folder, Rank rank) {
 Supervisor::Child Supervisor::start(Rank rank) {
   Pipe log;
   Pipe hold;
-  // Before the aggregate: what throws inside of one leaves it half made.
+  // Before the aggregate: an exception inside its initializer would leave it half built.
   Descriptor hub = hub_->connect();
   std::string errors = error_file(*folder_, rank);
   Worker worker{.options = options_,
@@ -57,7 +57,7 @@ Supervisor::Child Supervisor::start(Rank rank) {
     worker.seat.address = launched_->master_address;  // rank 0 runs where the hub is
   }
   ChildProcess process([&] {
-    for (Child& brother : children_) {  // its pipes are between it and the supervisor
+    for (Child& brother : children_) {  // the pipes of other ranks are not this one's
       brother.log.close();
       brother.hold.close();
     }
@@ -72,7 +72,7 @@ Supervisor::Child Supervisor::start(Rank rank) {
 void Supervisor::adopt(Hub::LogConnection log) {
   const auto rank = static_cast<std::size_t>(log.rank);
   if (log.rank <= 0 || rank >= children_.size() || children_[rank].log.is_open()) {
-    return;  // no rank of this run, or it is here already: its connection closes
+    return;  // not a rank of this run, or already connected: this connection closes
   }
   children_[rank].log = std::move(log.connection);
   take_all(log.rank, log.records);
@@ -112,9 +112,9 @@ RunLog Supervisor::run() {
   return std::move(log_);
 }
 
-// One look at the ranks, and how long they have been silent. A machine that stood still, or this process while others
-// ran, has heard nobody for a long time: that says nothing of the ranks, so a look counts for no more than it should
-// have taken.
+// Checks the ranks once, and updates how long they have been silent. If the machine stood still, or only this process
+// did, nothing was heard for a long time. That says nothing about the ranks, so one check counts for no more time than
+// it should have taken.
 void Supervisor::look() {
   const Time before = clock_.now();
   heard_ = false;
@@ -151,7 +151,7 @@ void Supervisor::read_from(Rank rank) {
     return;
   }
   if (count < 0 && !is_disconnection(errno)) {
-    throw_errno("read");  // who cannot hear a rank must not call it dead
+    throw_errno("read");  // a rank must not be declared dead because of a local failure
   }
   heard_ = true;
   if (count <= 0) {
@@ -170,7 +170,7 @@ void Supervisor::take_all(Rank rank, std::string_view bytes) {
     }
   } catch (const std::runtime_error& error) {
     if (child.process) {
-      throw;  // it is ours, and so is the mistake
+      throw;  // the rank runs here, so this is a bug of rollcall
     }
     child.log.close();
     note_end(rank, W_EXITCODE(EXIT_FAILURE, 0), error.what());
@@ -188,7 +188,7 @@ void Supervisor::take(Rank rank, Record record) {
   child.through = child.through || record.kind == Kind::finish || record.kind == Kind::raise ||
                   record.kind == Kind::limit;
   if (log_.end > 0 && record.at > log_.end) {
-    return;  // what a rank notices of the others being ended is no part of the run
+    return;  // what a rank notices when the others are ended is not part of the run
   }
   log_.ranks[static_cast<std::size_t>(rank)].records.push_back(std::move(record));
   if (connected_at_ < 0 && all_connected()) {
@@ -196,7 +196,7 @@ void Supervisor::take(Rank rank, Record record) {
   }
 }
 
-// Nothing more will come: the process has ended, or is about to.
+// A rank's log has ended: its process has ended, or is about to.
 void Supervisor::bury(Rank rank) {
   Child& child = children_[static_cast<std::size_t>(rank)];
   child.log.close();
@@ -207,7 +207,7 @@ void Supervisor::bury(Rank rank) {
   }
 }
 
-// Of a rank that has not said how its program ended, the process has died.
+// If a rank has not logged how its program ended, its process has died.
 void Supervisor::note_end(Rank rank, int status, std::string words) {
   Child& child = children_[static_cast<std::size_t>(rank)];
   if (child.through) {
@@ -227,8 +227,8 @@ void Supervisor::note_end(Rank rank, int status, std::string words) {
 bool Supervisor::all_through() const { return std::ranges::all_of(children_, &Child::through); }
 bool Supervisor::all_connected() const { return std::ranges::all_of(children_, &Child::connected); }
 
-// Somebody could not connect, or has died since, and the others cannot connect without it. Who is through otherwise
-// lingers, and the others still find it.
+// True if some rank could not connect, or has died since: the others cannot connect without it. A rank that is done
+// otherwise lingers, and the others still find it.
 bool Supervisor::is_waited_for_in_vain() const {
   for (std::size_t rank = 0; rank < children_.size(); ++rank) {
     if (children_[rank].through && (!children_[rank].connected || log_.ranks[rank].death)) {
@@ -238,8 +238,8 @@ bool Supervisor::is_waited_for_in_vain() const {
   return false;
 }
 
-// True when nobody is at work, and those that wait, wait for nothing that could still come. A process that only
-// waits for its turn on a busy machine has something to say yet.
+// True if no rank is at work, and the waiting ranks wait for nothing that could still happen. A process that only
+// waits for its turn on a busy machine may still log something.
 bool Supervisor::is_hopeless(Duration silence) const {
   if (silence < options_.patience) {
     return false;
@@ -250,8 +250,8 @@ bool Supervisor::is_hopeless(Duration silence) const {
   return is_stuck_now && std::ranges::none_of(children_, is_busy);
 }
 
-// Lets those go that are through and ends the others. Everything that a rank has logged counts, also what is
-// still in its pipe.
+// Releases the ranks that are done and ends the others. Everything that a rank has logged counts, including the
+// records still in its pipe.
 void Supervisor::end_all() {
   for (Child& child : children_) {
     child.hold.close();
@@ -269,7 +269,7 @@ void Supervisor::end_all() {
     }
     std::optional<Death>& death = log_.ranks[rank].death;
     if (was_ended && death && death->signal == SIGKILL) {
-      death.reset();  // of our hand: it had not died
+      death.reset();  // the supervisor killed it: it had not died on its own
     }
   }
 }

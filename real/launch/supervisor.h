@@ -1,7 +1,7 @@
 #pragma once
 
 // Supervisor: starts one process per rank, reads their logs while they run, and ends them: when all are
-// through, when what is left can be proven to wait forever, or when the deadline has passed.
+// done, when the remaining ranks provably wait forever, or when the deadline has passed.
 
 #include <optional>
 #include <vector>
@@ -17,20 +17,20 @@ namespace rollcall::real {
 
 class Supervisor {
  public:
-  // Borrowed for the lifetime of the object. `groups` by GroupId. `launched`: null where all ranks are to be
-  // started here; otherwise rank 0 is, and the others come from supervisors elsewhere (remote.h).
+  // Borrowed for the lifetime of the object. `groups`: by GroupId. `launched`: null if all ranks are to be
+  // started here; otherwise only rank 0 is, and the others connect through their own supervisors (remote.h).
   Supervisor(const Options& options, const Program& program, const BackendEntry& backend,
              const std::vector<GroupMembers>& groups, const LaunchedRank* launched)
       : options_(options), program_(program), backend_(backend), groups_(groups), launched_(launched) {}
 
-  // Once. No process of the run is left when it returns or throws. An interrupt (SIGINT, SIGTERM) ends the
-  // run, and then the caller's process as it would have without us.
+  // Call once. No process of the run is left when it returns or throws. An interrupt (SIGINT, SIGTERM) ends the
+  // run, and then has its usual effect on the caller's process.
   RunLog run();
 
  private:
   struct Child {
-    std::optional<ChildProcess> process;  // nothing: of another supervisor
-    Descriptor log;                       // what it writes; closed: it has ended, or has not come yet
+    std::optional<ChildProcess> process;  // null: another supervisor's
+    Descriptor log;                       // its records; closed: it has ended, or has not connected yet
     Descriptor hold;                      // it lingers until this is closed
     Decoder decoder{};
     bool connected = false;
@@ -62,8 +62,8 @@ class Supervisor {
   std::optional<PrivateFolder> folder_{std::in_place};
   std::vector<Child> children_;  // by rank
   RunLog log_;
-  bool heard_ = false;    // somebody, at the last look
-  Duration silence_ = 0;  // since somebody was heard
+  bool heard_ = false;    // whether the last check heard a rank
+  Duration silence_ = 0;  // since a rank was heard
   Time connected_at_ = -1;
 };
 

@@ -23,7 +23,7 @@
 namespace rollcall::real {
 namespace {
 
-// Writes records to a pipe. Once nobody reads, the supervisor is gone, and so should this process be.
+// Writes records to a pipe. If the other end is closed, the supervisor is gone, and this process should end, too.
 class PipeSink final : public RecordSink {
  public:
   explicit PipeSink(int descriptor) : descriptor_(descriptor) {}
@@ -63,7 +63,7 @@ class PipeSink final : public RecordSink {
 PipeSink* last_sink = nullptr;
 const RunClock* last_clock = nullptr;
 
-// What the C++ library's own handler would print.
+// The text that the C++ library's own handler would print.
 std::string termination_text() {
   const std::exception_ptr current = std::current_exception();
   if (current == nullptr) {
@@ -80,12 +80,12 @@ std::string termination_text() {
   } catch (const std::exception& error) {
     text += fmt::format("\n  what():  {}", error.what());
   } catch (...) {
-    // its type is all there is to say
+    // only its type is known
   }
   return text;
 }
 
-// Gloo throws in its own threads, where nobody can catch: the process aborts. Says why before it does.
+// Gloo throws in its own threads, where nothing can catch the exception: the process aborts. Logs why before it does.
 [[noreturn]] void log_and_abort() {
   Record record;
   record.kind = Record::Kind::die;
@@ -95,7 +95,7 @@ std::string termination_text() {
   std::abort();
 }
 
-// Standard streams of the supervisor are for its report.
+// The supervisor's standard streams are for its report.
 void redirect_streams(const std::string& errors) {
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   const int file = ::open(errors.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
@@ -110,7 +110,7 @@ void linger(int hold) {
   }
 }
 
-// The program asked for it: this process ends as if the signal had come from outside.
+// Ends this process as if the signal had come from outside, because the program asked for it.
 [[noreturn]] void die_of(std::string_view name) {
   for (int signal = 1; signal < NSIG; ++signal) {
     const char* abbreviation = ::sigabbrev_np(signal);
@@ -119,11 +119,11 @@ void linger(int hold) {
       ::kill(::getpid(), signal);
     }
   }
-  std::abort();  // a name that is not a signal's, or a signal that ends nobody
+  std::abort();  // not the name of a signal, or of a signal that does not end a process
 }
 
-// As Python ends: the process group's destructor lets calls that are under way come to their end, so that others
-// get this rank's part of them. One that never does keeps the process until the supervisor lets it go.
+// Ends like Python: the process group's destructor lets calls in progress finish, so that others
+// get this rank's part of them. A call that never finishes keeps the process until the supervisor releases it.
 [[noreturn]] void leave(std::unique_ptr<Backend> backend, int hold) {
   std::thread([hold] {
     linger(hold);
@@ -136,8 +136,8 @@ void linger(int hold) {
 // What a process does when its program has ended.
 enum class Departure { stays, leaves, is_torn_away };
 
-// Runs the program and logs how it ended. A rank that died of others' absence is gone at once, so that the next
-// ones notice. Others stay until all are through, or leave if the run is to see them go.
+// Runs the program and logs how it ended. A rank that failed because others are gone leaves at once, so that the next
+// ones notice. Other ranks stay until all are done, or leave if options.finished_ranks_exit is set.
 Departure run_program(const Worker& worker, Recorder& recorder) {
   using Kind = Record::Kind;
   try {

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the process of one rank does: connect, run the program, log how it went, wait to be let go.
+// The process of one rank: connects, runs the program, logs how it ended, and waits to be released.
 
 #include "real/launch/launch.h"
 #include "real/process/process.h"
@@ -16,15 +16,15 @@ struct Worker {
   const RunClock& clock;
   Seat seat;
   Descriptor hub;      // its connection to the hub
-  Descriptor log;      // records go there
+  Descriptor log;      // for its records
   Descriptor hold;     // the process lingers until it is closed at the other end
-  std::string errors;  // the file that takes standard error
+  std::string errors;  // the file for standard error
 };
 
 // Does not return: leaves the process without running destructors, which could hang in the backend.
 [[noreturn]] void run_worker(Worker worker);
 
-// The last line of a file of errors that says something; empty when none does.
+// The last nonempty line of a file; empty if there is none.
 std::string last_words(const std::string& path);
 
 }  // namespace rollcall::real

@@ -80,7 +80,7 @@ void DeviceTensors::sweep(const std::function<bool(std::int64_t call)>& is_over)
     }
     gpu_.memory.give_back(place.memory);
     if (place.is_current) {
-      storage->end_use();  // `place` holds it until it is erased
+      storage->end_use();  // `place` keeps it alive until it is erased
     }
     entry = places_.erase(entry);
   }

@@ -1,7 +1,7 @@
 #pragma once
 
-// DeviceTensors: where a rank's tensors live on its GPU. A tensor goes there with the first call that uses it and stays
-// until the host looks at it (Storage::pending says that it must ask), or until nobody holds it any more.
+// DeviceTensors: where a rank's tensors are on its GPU. A tensor moves there with the first call that uses it and stays
+// until the host reads it (Storage::pending says that it must ask), or until no reference to it is left.
 
 #include <cstddef>
 #include <functional>
@@ -17,18 +17,17 @@ class DeviceTensors {
  public:
   DeviceTensors(const NcclLibraries& libraries, Gpu& gpu) : libraries_(libraries), gpu_(gpu) {}
 
-  // The tensor's place on the GPU, for a call with the number `call`. Its values are there once `stream` has come so
-  // far.
-  // A copy leaves from pinned memory, which is added to `staging` and must stay until the call is over.
+  // The tensor's address on the GPU, for the call with the number `call`. Its values are there once `stream` has got
+  // this far. They are copied from pinned memory, which is added to `staging` and must stay until the call is over.
   void* use(Storage& tensor, cudaStream_t stream, std::int64_t call, std::vector<MemoryPool::Block>& staging);
 
-  // The calls that the tensor is used by, as far as is known.
+  // The calls that use the tensor, as far as is known.
   const std::vector<std::int64_t>& users(Storage& tensor);
-  // No call uses it any more: queues the copy to the host. finish_download() when `stream` has come so far.
+  // No call uses it anymore: queues the copy to the host. Call finish_download() when `stream` has got that far.
   void start_download(Storage& tensor, cudaStream_t stream);
   void finish_download(Storage& tensor);
 
-  // Frees the memory of tensors that nobody holds and no call uses.
+  // Frees the memory of tensors that have no other references and that no call uses.
   void sweep(const std::function<bool(std::int64_t call)>& is_over);
 
  private:
@@ -36,7 +35,7 @@ class DeviceTensors {
     Tensor tensor;  // kept while it has memory
     MemoryPool::Block memory{};
     MemoryPool::Block arriving{};  // in the host's memory
-    bool is_current = false;       // the GPU has the values, the host has not
+    bool is_current = false;       // the GPU has the values, the host does not
     std::vector<std::int64_t> users{};
   };
 

@@ -8,7 +8,7 @@
 namespace rollcall::real {
 namespace {
 
-// Streams may wait for each other's calls in a circle.
+// Streams may wait for each other's calls in a cycle.
 constexpr int deepest = 64;
 
 auto key_of(const Work& work) { return std::tuple(work.group(), work.seq(), work.is_point_to_point()); }
@@ -21,7 +21,7 @@ void Flights::add(Flight flight) {
   open_.emplace(next_++, std::move(flight));
 }
 
-// A communicator's calls end in their order, so behind one that goes on nothing of it is looked at.
+// A communicator's calls end in order, so calls behind one that still runs are not checked.
 std::vector<Landing> Flights::poll(cudaEvent_t epoch) {
   std::vector<Landing> landings;
   std::vector<const NcclGroup*> going_on;
@@ -67,7 +67,7 @@ std::optional<Work> Flights::first_of(GroupId group) const {
   return first == open_.end() ? std::nullopt : std::optional(first->second.work);
 }
 
-// Of a wait for a place, whether it still comes down to a call.
+// A wait for a place is over if it no longer waits for a call.
 bool Flights::is_over(const Wait& wait) const {
   return wait.number >= 0 ? is_over(wait.number) : !blocking(wait.awaited, wait.place, 1).has_value();
 }

@@ -1,7 +1,7 @@
 #pragma once
 
 // Flights: a rank's calls between their launch and their end on its GPU, and what each of them has to wait for there.
-// Which call a host that waits is really waiting for, follows from the order on streams.
+// The order on streams determines which call a waiting host is really waiting for.
 
 #include <array>
 #include <chrono>
@@ -29,14 +29,14 @@ struct Flight {
   std::shared_ptr<NcclGroup> group{};  // for the watchdog, which may outlive the rank's own use of it
   std::string text;                    // "all_reduce(numel=4, float32, SUM)"
   bool is_barrier = false;
-  Stream stream;              // it was issued on
-  std::int64_t position = 0;  // there
+  Stream stream;              // on which it was issued
+  std::int64_t position = 0;  // on that stream
   cudaEvent_t begun = nullptr;
   cudaEvent_t ended = nullptr;
   std::vector<MemoryPool::Block> staging{};  // in the host's memory, until it is over
   std::vector<MemoryPool::Block> scratch{};  // in the GPU's
   std::chrono::steady_clock::time_point launched{};
-  std::chrono::nanoseconds limit{};  // after which the watchdog ends it
+  std::chrono::nanoseconds limit{};  // after which the watchdog aborts it
 };
 
 // A call that is over, and when it ran.
@@ -53,32 +53,32 @@ class Flights {
   // Numbers count up from 0, in the order of launches.
   std::int64_t next_number() const { return next_; }
   void add(Flight flight);
-  // Takes those out that are over. Their times count from `epoch`, an event that has passed; null: there is none yet.
+  // Removes the calls that are over. Their times count from `epoch`, an event that has passed; null: there is none yet.
   std::vector<Landing> poll(cudaEvent_t epoch);
 
   bool is_over(std::int64_t number) const { return number < next_ && !open_.contains(number); }
   std::optional<std::int64_t> number_of(const Work& work) const;
-  // Of one that is not over.
+  // The call with this number, which is not over.
   const Flight& at(std::int64_t number) const { return open_.at(number); }
   bool any_of(GroupId group) const { return first_of(group).has_value(); }
-  std::optional<Work> first_of(GroupId group) const;  // that is not over
+  std::optional<Work> first_of(GroupId group) const;  // the first call that is not over
   bool empty() const { return open_.empty(); }
   std::int64_t oldest() const { return open_.begin()->first; }
 
-  // The place behind what is queued on a stream.
+  // The position behind everything that is queued on a stream.
   std::int64_t position(Stream stream) const { return positions_[stream.id]; }
   std::int64_t advance(Stream stream) { return ++positions_[stream.id]; }
-  // What follows on the stream waits for the call, or for a place in another stream.
+  // Later work on the stream waits for the call, or for a place in another stream.
   void note_wait(Stream stream, std::int64_t number);
   void note_wait(Stream stream, Stream awaited, std::int64_t position);
 
-  // The call that the end of `number` comes down to: it, one before it on its communicator, or one that its
+  // The call that the end of `number` ultimately waits for: itself, one before it on its communicator, or one that its
   // stream waits for.
   Work blocking(std::int64_t number) const;
-  // The same of a place in a stream, if it comes down to a call.
+  // The same for a place in a stream; null if it does not wait for a call.
   std::optional<Work> blocking(Stream stream, std::int64_t position) const;
 
-  // One that has flown for longer than it may. From any thread.
+  // A call that has exceeded its limit; null if there is none. From any thread.
   std::optional<Flight> overdue() const;
 
  private:

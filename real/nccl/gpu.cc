@@ -20,8 +20,8 @@ namespace {
 
 constexpr std::size_t least_block = 512;
 
-// One thread that leaves when the GPU's timer has gone on by as many nanoseconds as its argument says. In PTX, which
-// every driver since CUDA 7.5 compiles for every GPU since Maxwell: so nothing is needed at build time.
+// One thread that exits when the GPU's timer has advanced by as many nanoseconds as its argument says. In PTX, which
+// every driver since CUDA 7.5 compiles for every GPU since Maxwell, so nothing is needed at build time.
 constexpr const char* spin_kernel = R"(
 .version 4.3
 .target sm_50
@@ -144,7 +144,7 @@ Duration Gpu::elapsed(cudaEvent_t from, cudaEvent_t to) const {
   return static_cast<Duration>(static_cast<double>(milliseconds) * millisecond);
 }
 
-// A driver that cannot is no reason to fail: the host sleeps instead.
+// Does not fail if the driver cannot load it: the host sleeps instead.
 void Gpu::load_kernel() {
   try {
     const SharedLibrary driver = open_gpu_library("libcuda.so.1");
@@ -154,7 +154,7 @@ void Gpu::load_kernel() {
     driver.find("cuModuleGetFunction", find);
     Launch launch = nullptr;
     driver.find("cuLaunchKernel", launch);
-    new_stream();  // the runtime has made the GPU's context by then, which the driver's functions need
+    new_stream();  // makes the runtime create the GPU's context, which the driver's functions need
     void* module = nullptr;
     if (load(&module, spin_kernel) == 0 && find(&kernel_, module, "spin") == 0) {
       launch_ = launch;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Gpu: a rank's GPU. Its streams and events, memory that is given back without a wait, and a kernel that takes time.
-// Nothing here makes the host wait for what the GPU has to do: cudaFree would, and copies from and to pageable memory.
+// Gpu: a rank's GPU, with its streams and events, memory that is returned without a wait, and a kernel that takes time.
+// Nothing here makes the host wait for the GPU, as cudaFree and copies from and to pageable memory would.
 
 #include <array>
 #include <chrono>
@@ -20,12 +20,12 @@ struct NcclLibraries {
   CudaApi cuda = load_cuda();
   NcclApi nccl = load_nccl();
 
-  // Throw what torch throws: RuntimeError for CUDA's failures, DistBackendError for NCCL's.
+  // Throw what torch throws: RuntimeError for errors of CUDA, DistBackendError for errors of NCCL.
   void check(cudaError_t result) const;
   void check(ncclResult_t result) const;
 };
 
-// A thread that asks again and again: often at first, and then not so often that it keeps a processor busy.
+// Backoff for a polling thread: it polls often at first, then seldom enough not to keep a processor busy.
 class Patience {
  public:
   void pause();
@@ -34,7 +34,7 @@ class Patience {
   std::chrono::nanoseconds next_ = std::chrono::microseconds(50);
 };
 
-// Memory in powers of two, which is used again instead of freed.
+// Memory blocks with sizes in powers of two, which are reused instead of freed.
 class MemoryPool {
  public:
   using Allocate = cudaError_t (*)(void**, std::size_t);
@@ -46,7 +46,7 @@ class MemoryPool {
     std::size_t size = 0;  // 0: nothing
   };
   Block take(std::size_t bytes);
-  // Whatever used it is over.
+  // The work that used the block must be over.
   void give_back(const Block& block);
 
  private:
@@ -57,26 +57,26 @@ class MemoryPool {
 
 class Gpu {
  public:
-  // Of the calling thread, from now on. Calls are of one thread, but for event queries.
+  // Makes the device current for the calling thread. All calls must come from one thread, except event queries.
   Gpu(const NcclLibraries& libraries, int device);
 
   cudaStream_t stream(Stream stream);
   cudaStream_t new_stream() const;
-  // Used again once it is given back; `event` has no owner but the caller.
+  // The caller owns the event until it gives it back, after which it is reused.
   cudaEvent_t take_event();
   void give_back(cudaEvent_t event) { events_.push_back(event); }
   cudaEvent_t record(cudaStream_t stream);
   bool has_passed(cudaEvent_t event) const;
-  // Between two that have passed.
+  // The time between two events that have passed.
   Duration elapsed(cudaEvent_t from, cudaEvent_t to) const;
 
-  // The stream is busy for that long: with a kernel that looks at the GPU's timer, or, where the driver has no
-  // compiler for it, with a function of the host's that sleeps.
+  // Keeps the stream busy for that long: with a kernel that polls the GPU's timer, or, if the driver has no
+  // compiler for it, with a host function that sleeps.
   void spin(cudaStream_t stream, Duration duration);
   bool has_kernel() const { return kernel_ != nullptr; }
 
   MemoryPool memory;  // the GPU's
-  MemoryPool pinned;  // the host's, as copies need it that do not wait
+  MemoryPool pinned;  // the host's, as asynchronous copies need it
 
  private:
   using Launch = int (*)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*,
@@ -85,7 +85,7 @@ class Gpu {
 
   const NcclLibraries& libraries_;
   std::array<cudaStream_t, streams_per_rank> streams_{};  // by id; null: not used yet
-  std::vector<cudaEvent_t> events_;                       // that nobody uses
+  std::vector<cudaEvent_t> events_;                       // unused ones
   void* kernel_ = nullptr;                                // null: none
   Launch launch_ = nullptr;
 };

@@ -15,7 +15,7 @@
 namespace rollcall::real {
 namespace {
 
-// Lines of one text, in the order of GpuProbe's members.
+// Encodes a probe as lines of text, in the order of GpuProbe's members.
 std::string join(const GpuProbe& probe) {
   return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{:d}\n{}\n", probe.nccl_headers, probe.nccl_library,
                      probe.cuda_runtime, probe.driver, probe.gpus, probe.gpu_names, probe.is_stand_in,
@@ -45,7 +45,7 @@ GpuProbe split(std::string_view text) {
 
 std::string version_of(int code) { return fmt::format("{}.{}", code / 1000, code % 1000 / 10); }
 
-// "found" of a library, or why there is none; the first problem counts.
+// Sets `into` to the result of `look_at`, or to why it failed; `problem` keeps the first failure.
 template <typename Look>
 void look(std::string& into, std::string& problem, const char* what, Look&& look_at) {
   try {
@@ -56,7 +56,7 @@ void look(std::string& into, std::string& problem, const char* what, Look&& look
   }
 }
 
-// "NVIDIA H200 at 0000:1B:00.0, ...": in the driver's order, which is what ranks number them by.
+// "NVIDIA H200 at 0000:1B:00.0, ...": in the driver's order, by which ranks number them.
 std::string gpus_of(const SharedLibrary& driver) {
   int (*init)(unsigned) = nullptr;
   int (*count_of)(int*) = nullptr;

@@ -1,7 +1,7 @@
 #pragma once
 
-// What of NCCL and CUDA there is on this machine. Asked in a process of its own: a process that has once
-// touched CUDA cannot fork ranks any more.
+// Finds out which parts of NCCL and CUDA this machine has. It does so in a separate process: a process that has
+// touched CUDA can no longer fork ranks.
 
 #include <string>
 
@@ -15,7 +15,7 @@ struct GpuProbe {
   int gpus = 0;
   std::string gpu_names;     // "NVIDIA H200 at 0000:1B:00.0", one after the other; may be empty
   bool is_stand_in = false;  // the libraries are those of rollcall's tests: they prove nothing about NCCL
-  std::string problem;       // the first thing that keeps NCCL from running, in one line; empty: nothing
+  std::string problem;       // the first obstacle that keeps NCCL from running, in one line; empty: none
 };
 
 GpuProbe probe_gpus();

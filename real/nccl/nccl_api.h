@@ -1,6 +1,6 @@
 #pragma once
 
-// The functions of NCCL and of CUDA's runtime that real ranks use, from the libraries this machine has. Only
+// The functions of NCCL and of CUDA's runtime that real ranks use, from the libraries on this machine. Only
 // their headers are needed to build.
 
 #include <string>
@@ -30,7 +30,7 @@ struct CudaApi {
   decltype(cudaLaunchHostFunc)* launch_host_function = nullptr;
 };
 
-// What graphs, and waiting for a stream, need besides.
+// The additional functions for graphs, and for waiting for a stream.
 struct CudaGraphApi {
   decltype(cudaStreamSynchronize)* stream_synchronize = nullptr;
   decltype(cudaStreamBeginCapture)* begin_capture = nullptr;
@@ -60,15 +60,15 @@ struct NcclApi {
   decltype(ncclRecv)* recv = nullptr;
 };
 
-// Throw std::runtime_error, with the reason of the dynamic loader.
+// Throw std::runtime_error with the dynamic loader's reason.
 CudaApi load_cuda();
 CudaGraphApi load_cuda_graphs();
 NcclApi load_nccl();
 
-// Whether the libraries are those of rollcall's tests, which say so themselves.
+// True if the libraries are those of rollcall's tests, which say so themselves.
 bool is_stand_in();
 
-// A function that not every NCCL has. Throws std::runtime_error where this one lacks it.
+// A function that not every NCCL has. Throws std::runtime_error if this one lacks it.
 void* find_nccl_function(const char* name);
 template <typename Function>
 Function* nccl_function(const char* name) {

@@ -37,7 +37,7 @@ namespace {
 constexpr Duration default_timeout = 10 * 60 * second;  // torch's for process groups on NCCL
 constexpr auto watchdog_interval = std::chrono::milliseconds(100);
 
-// Whether wait() holds the host: TORCH_NCCL_BLOCKING_WAIT, as torch has it.
+// True if wait() blocks the host: TORCH_NCCL_BLOCKING_WAIT, as in torch.
 bool waits_on_host() {
   const char* const wanted = std::getenv("TORCH_NCCL_BLOCKING_WAIT");
   return wanted != nullptr && std::string_view(wanted) == "1";
@@ -47,8 +47,8 @@ constexpr Rank everybody = -1;
 
 constexpr int shares_gpus_since = 23000;  // NCCL 2.30: NCCL_MULTI_RANK_GPU_ENABLE
 
-// Several ranks on one GPU, which NCCL refuses unless it is told otherwise. Before 2.30 each process poses as
-// a host of its own, so that traffic goes through sockets (src/misc/utils.cc, getHostHashOnce).
+// Allows several ranks on one GPU, which NCCL refuses by default. Before 2.30, each process pretends to be
+// a separate host, so that traffic goes through sockets (src/misc/utils.cc, getHostHashOnce).
 void allow_shared_gpu(const NcclLibraries& libraries, Rank rank) {
   int version = 0;
   libraries.check(libraries.nccl.get_version(&version));
@@ -61,7 +61,7 @@ void allow_shared_gpu(const NcclLibraries& libraries, Rank rank) {
   ::setenv("NCCL_SOCKET_IFNAME", "lo", 0);
 }
 
-// What torch's watchdog throws, in a thread where nobody catches.
+// What torch's watchdog throws, in a thread where nothing catches it.
 struct WatchdogError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -129,7 +129,7 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
     return works;
   }
 
-  // The current stream waits, and the host goes on; for a barrier the host waits as well
+  // The current stream waits, and the host continues; for a barrier the host waits as well
   // (ProcessGroupNCCL.cpp, WorkNCCL::synchronizeInternal).
   void wait(const Work& work) override {
     poll();
@@ -146,7 +146,7 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
     }
   }
 
-  // The host waits. What does not come in time ends the communicator (WorkNCCL::synchronizeInternal).
+  // The host waits. A call that does not complete in time ends the communicator (WorkNCCL::synchronizeInternal).
   void wait_for(const Work& work, Duration timeout) override {
     const std::optional<std::int64_t> number = flights_->number_of(work);
     if (number && !wait_on_host(*number, timeout)) {
@@ -189,7 +189,7 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
     if (call.op.kind != OpKind::destroy_process_group) {
       refuse_call(call.op.kind);
     }
-    for (std::size_t id = 0; id < groups_.size(); ++id) {  // the world's end is everybody's
+    for (std::size_t id = 0; id < groups_.size(); ++id) {  // ending the world ends all groups
       if (call.op.group == world_group || call.op.group == id) {
         destroy(static_cast<GroupId>(id));
       }
@@ -212,7 +212,7 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
     bool has_ended = false;
     // By the rank at the other end of a pair; `everybody`: the group's own. Made when they are first needed.
     std::map<Rank, std::shared_ptr<NcclGroup>> communicators{};
-    std::optional<Device> device{};  // that the rank's first call was about
+    std::optional<Device> device{};  // of the rank's first call
     Duration timeout = 0;
     std::int64_t collectives = 0;  // launched
     std::int64_t messages = 0;
@@ -241,7 +241,7 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
                                        .timeout = asked_for > 0 ? asked_for : default_timeout});
   }
 
-  // With a device_id, the world connects at once, and other groups are split off it, which is a call of all ranks
+  // With a device_id, the world connects at once, and other groups are split off it, which all ranks have to call
   // (distributed_c10d.py, _new_process_group_helper).
   void add_group(const GroupMembers& members, Duration timeout) {
     Member& member = note_group(members, timeout);
@@ -261,7 +261,7 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
     }
   }
 
-  // The group's own communicator when none of its calls is under way: it may deadlock where one is split before
+  // The group's own communicator, once none of its calls is in flight: splitting it earlier may deadlock
   // (NCCL User Guide, ncclCommSplit).
   NcclGroup& settled(const Member& group) {
     wait_for_calls_of(group.members->id);
@@ -286,9 +286,9 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
     member.communicators[everybody] = whole.split(own, member.rank, member.members->size());
   }
 
-  // Made by the first of those that meet, read by the others, as torch does it through its store (ProcessGroupNCCL.cpp,
-  // broadcastUniqueNCCLID). Numbers of groups are everybody's here: only split_group gives different ranks different
-  // ones, and that needs groups which connect when they are made.
+  // The first member makes the id and the others read it, as torch does through its store (ProcessGroupNCCL.cpp,
+  // broadcastUniqueNCCLID). All ranks number the groups equally here: only split_group gives ranks different numbers,
+  // and it needs groups that connect when they are made.
   ncclUniqueId exchange_id(const std::string& key, bool is_first) {
     ncclUniqueId id = {};
     if (is_first) {
@@ -315,7 +315,7 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
                               [this] { note_connecting(); });
   }
 
-  // What has been launched before goes on meanwhile.
+  // Earlier launches continue meanwhile.
   void note_connecting() {
     if (watcher_ != nullptr) {
       poll();
@@ -323,8 +323,8 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
     }
   }
 
-  // What the call travels on. Unless groups connect when they are made, that is made now where it is not there: a
-  // message in no batch has a communicator of its two ranks, everything else the group's (ProcessGroupNCCL.cpp,
+  // The communicator of a call. Unless groups connect when they are made, it is made now if it does not exist: a
+  // message outside a batch uses a communicator of its two ranks, everything else the group's (ProcessGroupNCCL.cpp,
   // pointToPoint).
   std::shared_ptr<NcclGroup> communicator_of(const Op& op, bool is_in_batch) {
     Member& member = groups_[op.group];
@@ -339,7 +339,7 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
     return place;
   }
 
-  // What is under way comes to its end first (ProcessGroupNCCL.cpp, shutdown).
+  // Waits for calls in flight first (ProcessGroupNCCL.cpp, shutdown).
   void destroy(GroupId id) {
     Member& member = groups_[id];
     wait_for_calls_of(id);
@@ -364,7 +364,7 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
     return all;
   }
 
-  // The group's stream goes on when the caller's has come so far (ProcessGroupNCCL.cpp, syncStream).
+  // The group's stream waits until the caller's stream has got this far (ProcessGroupNCCL.cpp, syncStream).
   Launch begin(const Op& op, const std::shared_ptr<NcclGroup>& group) {
     poll();
     tensors_->sweep([this](std::int64_t number) { return flights_->is_over(number); });
@@ -374,7 +374,7 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
     launch.flight.position = flights_->position(op.stream);
     launch.flight.is_barrier = op.kind == OpKind::barrier;
     const std::int64_t number = flights_->next_number() + static_cast<std::int64_t>(launching_++);
-    // What is copied to the GPU leaves on the caller's stream.
+    // Copies to the GPU run on the caller's stream.
     auto staging = std::make_shared<std::vector<MemoryPool::Block>>();
     const cudaStream_t from = gpu_->stream(op.stream);
     launch.locate = [this, from, number, staging](Storage& tensor) {
@@ -382,7 +382,7 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
     };
     launch.staging = staging;
     for (const Tensor& tensor : tensors_of(op)) {
-      launch.locate(*tensor.storage());  // now: copies are no part of NCCL's groups
+      launch.locate(*tensor.storage());  // now, because copies are not part of NCCL's groups
     }
     const cudaEvent_t reached = gpu_->record(from);
     libraries_.check(libraries_.cuda.stream_wait_event(group->stream(), reached, 0));
@@ -432,7 +432,7 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
     if (is_point_to_point(op.kind)) {
       detail::check_message(op, size, true, traits_of(seat_.torch));
     }
-    // What is refused later would leave its tensors waiting for a call that never flies.
+    // If the call were refused later, its tensors would wait for a call that is never launched.
     if (const std::optional<Error> error = nccl_type_error(op, traits_of(seat_.torch))) {
       throw *error;
     }
@@ -443,7 +443,7 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
 
   // ---- The host waits ----
 
-  // Until `is_over`, saying which call it comes down to. False after `timeout`, where one is given.
+  // Waits until `is_over`, and reports the call that it ultimately waits for. False after `timeout`, if one is given.
   bool wait_on_host(const std::function<bool()>& is_over,
                     const std::function<std::optional<Work>()>& blocking, Duration timeout = 0) {
     const auto begun = std::chrono::steady_clock::now();
@@ -451,7 +451,7 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
     for (poll(); !is_over(); poll()) {
       for (const Member& member : groups_) {
         for (const auto& [peer, communicator] : member.communicators) {
-          if (communicator != nullptr) {  // it is being made, or that failed
+          if (communicator != nullptr) {  // null: it is being made, or that failed
             communicator->check_communicator();
           }
         }
@@ -493,7 +493,7 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
     return event;
   }
 
-  // One that is no longer known has passed.
+  // An event that is no longer known has passed.
   void stream_wait(Stream stream, const rollcall::Event& event) override {
     const auto found = events_.find({event.stream.id, event.position});
     if (found != events_.end()) {
@@ -542,7 +542,7 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
 
   // ---- The watchdog ----
 
-  // torch's looks as often. It ends the communicators and then, by an exception that nobody catches, the process
+  // Checks as often as torch's watchdog, which ends the communicators and then, by an uncaught exception, the process
   // (ProcessGroupNCCL::Watchdog, handleException).
   void keep_watch(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
@@ -570,13 +570,13 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
   std::optional<DeviceTensors> tensors_;
   std::optional<Flights> flights_;
   std::deque<Member> groups_;                                            // by GroupId; addresses are stable
-  int launching_ = 0;                                                    // calls that are begun and not ended
+  int launching_ = 0;                                                    // calls between begin() and end()
   std::map<std::pair<std::uint8_t, std::int64_t>, cudaEvent_t> events_;  // by stream and position; not passed
-  cudaStream_t copies_ = nullptr;                                        // to the host
-  cudaEvent_t epoch_ = nullptr;                                          // null: nobody watches
-  DeviceWatcher* watcher_ = nullptr;                                     // null: nobody
+  cudaStream_t copies_ = nullptr;                                        // for copies to the host
+  cudaEvent_t epoch_ = nullptr;                                          // null: there is no watcher
+  DeviceWatcher* watcher_ = nullptr;                                     // null: none
   const bool waits_on_host_ = waits_on_host();
-  std::jthread watchdog_;  // ends before what it looks at
+  std::jthread watchdog_;  // ends before the members that it uses
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 #pragma once
 
-// The NCCL backend: what torch's ProcessGroupNCCL does with a call, over the NCCL and CUDA libraries that the
-// machine has. They are opened when they are asked for, never linked, so that one rollcall runs with and
+// The NCCL backend: does what torch's ProcessGroupNCCL does with a call, on the NCCL and CUDA libraries of the
+// machine. They are opened at run time, never linked, so one rollcall runs with and
 // without them, and says which piece is missing.
 
 #include <memory>
@@ -12,10 +12,10 @@
 
 namespace rollcall::real {
 
-// Why NCCL cannot run that many ranks here, in one line; empty when it can.
+// Why NCCL cannot run that many ranks here, in one line; empty if it can.
 std::string nccl_obstacle(Rank ranks);
 
-// Makes the communicators of the rank's groups, and blocks until all members have come.
+// Makes the communicators of the rank's groups, and blocks until all members have connected.
 std::unique_ptr<Backend> connect_nccl(const Seat& seat);
 
 }  // namespace rollcall::real

@@ -82,7 +82,7 @@ ncclResult_t NcclGroup::state() {
 
 void NcclGroup::check_communicator() { libraries_.check(state()); }
 
-// A nonblocking communicator takes no further call before the last one is through.
+// A nonblocking communicator accepts no further call before the last one is done.
 void NcclGroup::settle_communicator(const Meanwhile& meanwhile) {
   Patience patience;
   for (ncclResult_t now = state(); now != ncclSuccess; now = state()) {
@@ -160,7 +160,7 @@ std::vector<NcclGroup::Part> NcclGroup::cut(const Part& whole, const std::vector
   return parts;
 }
 
-// torch makes an operator for the factor, and ends it when the call has been launched (NCCLPreMulSumSupplement).
+// torch makes an operator for the factor, and destroys it when the call has been launched (NCCLPreMulSumSupplement).
 void NcclGroup::with_operator(const Op& op, const std::function<void(ncclRedOp_t)>& launch) {
   if (op.reduce != ReduceOp::premul_sum) {
     launch(nccl_operator_of(op.reduce, op.dtype));
@@ -184,7 +184,7 @@ void NcclGroup::launch_barrier(Dtype dtype, std::vector<MemoryPool::Block>& scra
                                               communicator_, stream_));
 }
 
-// Each tensor by itself; several are a group.
+// Each tensor is a call of its own; several form an NCCL group.
 void NcclGroup::launch_in_place(const Op& op, const Locate& locate) {
   const NcclApi& nccl = libraries_.nccl;
   const ncclDataType_t type = nccl_type_of(op.dtype);
@@ -209,7 +209,7 @@ void NcclGroup::launch_in_place(const Op& op, const Locate& locate) {
   }
 }
 
-// Equal parts by way of one tensor with all of them; parts of different sizes are broadcasts in a group
+// Equal parts go through one tensor with all of them; parts of different sizes are broadcasts in a group
 // (ProcessGroupNCCL::allgather, _broadcast_oop).
 void NcclGroup::launch_gather(const Op& op, const Locate& locate, std::vector<MemoryPool::Block>& scratch) {
   const NcclApi& nccl = libraries_.nccl;
@@ -268,7 +268,7 @@ void NcclGroup::launch_reduce_scatter(const Op& op, const Locate& locate,
   });
 }
 
-// What NCCL has no function for: sends and receives in one group.
+// Operations for which NCCL has no function are sends and receives in one group.
 void NcclGroup::launch_messages(const Op& op, const Locate& locate) {
   const NcclApi& nccl = libraries_.nccl;
   const ncclDataType_t type = nccl_type_of(op.dtype);
@@ -341,7 +341,7 @@ void NcclGroup::launch(const Op& op, const Locate& locate, std::vector<MemoryPoo
   }
 }
 
-// What all_gather has put into one tensor goes to its places.
+// Copies the parts that all_gather has put into one tensor to their places.
 void NcclGroup::distribute(const Op& op, const Locate& locate,
                            const std::vector<MemoryPool::Block>& scratch) {
   if (row_of(op.kind).nccl != NcclFunction::all_gather || scratch.empty()) {

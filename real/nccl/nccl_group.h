@@ -1,7 +1,7 @@
 #pragma once
 
-// NcclGroup: a process group's communicator in nonblocking mode, of all its members or of two of them, and the stream
-// of its own on which its calls run one after the other, as ProcessGroupNCCL has it.
+// NcclGroup: a process group's communicator in nonblocking mode, of all its members or of two of them, with its own
+// stream on which its calls run one after the other, like in ProcessGroupNCCL.
 
 #include <cstdint>
 #include <functional>
@@ -16,20 +16,21 @@ namespace rollcall::real {
 
 class NcclGroup {
  public:
-  // All block until all members have come. The current device is the rank's GPU. `id` is the same on all. `meanwhile`
-  // is called again and again.
+  // All of these block until all members have connected. The current device is the rank's GPU. `id` is the same on all
+  // members. `meanwhile` is called repeatedly.
   using Meanwhile = std::function<void()>;
   NcclGroup(const NcclLibraries& libraries, Gpu& gpu, const ncclUniqueId& id, Rank rank, Rank size,
             const Meanwhile& meanwhile);
-  // The one that `rank` and `peer` of a group send each other messages through, and nothing else.
+  // The communicator of `rank` and `peer` of a group, for messages between the two only.
   static std::shared_ptr<NcclGroup> between(const NcclLibraries& libraries, Gpu& gpu, const ncclUniqueId& id,
                                             Rank rank, Rank peer, const Meanwhile& meanwhile);
-  // A call of all members. Those who name the same part form it, in the order of their ranks. Null: no_part was named.
+  // Called by all members. Members that name the same part form it, in the order of their ranks. Null if `part` is
+  // no_part.
   std::shared_ptr<NcclGroup> split(int part, Rank rank, Rank size);
   static constexpr int no_part = NCCL_SPLIT_NOCOLOR;
   NcclGroup(const NcclGroup&) = delete;
   NcclGroup& operator=(const NcclGroup&) = delete;
-  // The communicator stays: close() or abort() end it, or the process.
+  // Does not end the communicator: close(), abort() or the end of the process does.
   ~NcclGroup() = default;
 
   Rank size() const { return size_; }
@@ -37,24 +38,24 @@ class NcclGroup {
 
   // Where the call's tensors are on the GPU.
   using Locate = std::function<void*(Storage& tensor)>;
-  // Launches a call, perhaps inside of a group of NCCL's. A barrier's dtype is that of its one element. What the call
-  // needs besides the tensors is taken from the GPU's memory, added to `scratch`, and must stay until it is over.
+  // Launches a call, perhaps inside an NCCL group. A barrier's dtype is that of its one element. The GPU memory that
+  // the call needs besides the tensors is added to `scratch` and must stay until the call is over.
   void launch(const Op& op, const Locate& locate, std::vector<MemoryPool::Block>& scratch);
 
-  // When the communicator is settled: copies results to where they belong.
+  // Copies results to where they belong. The communicator must be settled.
   void distribute(const Op& op, const Locate& locate, const std::vector<MemoryPool::Block>& scratch);
 
-  // Returns when the communicator takes calls again, and what has been launched is in its stream; throws when it has
+  // Returns when the communicator accepts calls again and all launched calls are in its stream. Throws if it has
   // failed.
   void settle_communicator(const Meanwhile& meanwhile = {});
-  // Throws when it has failed meanwhile.
+  // Throws if it has failed meanwhile.
   void check_communicator();
 
-  // Nothing runs on it: it goes. A call of all members, as ncclCommFinalize is.
+  // Ends the communicator, on which nothing may run. Called by all members, like ncclCommFinalize.
   void close();
-  // What runs on it ends. From any thread.
+  // Aborts all calls on it. From any thread.
   void abort();
-  // The same, by a watchdog that is about to end the process: the rank's own thread waits for that.
+  // The same, by a watchdog that is about to end the process: the rank's own thread waits for the end.
   void abort_with_process();
 
  private:
@@ -62,7 +63,7 @@ class NcclGroup {
     void* memory = nullptr;
     std::size_t count = 0;  // of elements
   };
-  // Of a communicator that has been asked for.
+  // For a communicator whose creation has started.
   NcclGroup(const NcclLibraries& libraries, Gpu& gpu, ncclComm_t communicator, Rank rank, Rank size,
             const Meanwhile& meanwhile);
   std::vector<Part> parts_of(const TensorList& tensors, const Locate& locate) const;
@@ -76,9 +77,9 @@ class NcclGroup {
   void launch_messages(const Op& op, const Locate& locate);
   void copy(void* into, const void* from, std::size_t bytes);
   Part take_scratch(std::size_t count, std::size_t element, std::vector<MemoryPool::Block>& scratch);
-  // Calls `launch` with the operator, which may be one of this communicator's own.
+  // Calls `launch` with the operator, which may be specific to this communicator.
   void with_operator(const Op& op, const std::function<void(ncclRedOp_t)>& launch);
-  // As one of NCCL's groups.
+  // Calls `launch` inside an NCCL group.
   void together(const std::function<void()>& launch);
   ncclResult_t state();
 

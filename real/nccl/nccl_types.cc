@@ -25,7 +25,7 @@ ncclDataType_t nccl_type_of(Dtype dtype) {
     case Dtype::int64:
       return ncclInt64;
     case Dtype::uint8:
-    case Dtype::boolean:  // as torch's table of NCCL types has it
+    case Dtype::boolean:  // as in torch's table of NCCL types
       return ncclUint8;
     case Dtype::int16:
     case Dtype::complex64:

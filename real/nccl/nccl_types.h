@@ -1,6 +1,6 @@
 #pragma once
 
-// Torch's dtypes and reductions in NCCL's words (ProcessGroupNCCL.cpp, ncclDataType and ncclOp).
+// Maps torch's dtypes and reductions to NCCL's (ProcessGroupNCCL.cpp, ncclDataType and ncclOp).
 
 #include <nccl.h>
 
@@ -10,7 +10,7 @@ namespace rollcall::real {
 
 // Throws TypeError for a dtype that NCCL lacks.
 ncclDataType_t nccl_type_of(Dtype dtype);
-// Throws ValueError, likewise. Of booleans, a sum is their maximum.
+// Throws ValueError for a reduction that NCCL lacks. The sum of booleans is their maximum.
 ncclRedOp_t nccl_operator_of(ReduceOp reduce, Dtype dtype);
 
 }  // namespace rollcall::real

@@ -16,7 +16,7 @@ using Floats = std::vector<float>;
 
 namespace {
 
-// Of functions that headers of older versions do not declare (nccl.h of 2.28.9).
+// The types of functions that older headers (nccl.h of 2.28.9) do not declare.
 using ShrinkFunction = ncclResult_t(ncclComm_t, int*, int, ncclComm_t*, ncclConfig_t*, int);
 using RevokeFunction = ncclResult_t(ncclComm_t, int);
 
@@ -183,7 +183,7 @@ std::string names_no_type(OneRank& rank) {
 
 std::string names_no_operator(OneRank& rank) {
   float* memory = rank.upload({1});
-  const auto reduce = static_cast<ncclRedOp_t>(ncclNumOps);  // a user's, and none was made
+  const auto reduce = static_cast<ncclRedOp_t>(ncclNumOps);  // a user's operator that was never created
   return name_of(
       rank.nccl.all_reduce(memory, memory, 1, ncclFloat32, reduce, rank.communicator, rank.stream));
 }
@@ -200,7 +200,7 @@ std::string gives_host_memory(OneRank& rank) {
 
 std::string gives_no_memory(OneRank& rank) { return name_of(rank.sum(nullptr, nullptr, 4)); }
 
-// Copies before and after, on the same stream, and no wait of the host between them.
+// Copies before and after, on the same stream, without a wait of the host in between.
 std::string keeps_order(OneRank& rank) {
   float* from = rank.upload({0, 0});
   float* into = rank.upload({0, 0});

@@ -1,6 +1,6 @@
 #pragma once
 
-// The bodies of the trials on one rank: what is called, in which order.
+// The bodies of the trials on one rank: the calls, in order.
 
 #include <span>
 #include <string>
@@ -18,7 +18,7 @@ struct OneRankTrial {
 
 std::span<const OneRankTrial> one_rank_bodies();
 
-// Makes the communicator and runs the body. In a process of its own: what is tried may end or poison it.
+// Makes the communicator and runs the body. Call it in a separate process: a trial may end or poison the process.
 std::string outcome_of(const OneRankTrial& trial);
 
 }  // namespace rollcall::real

@@ -29,8 +29,8 @@ class SharedLibrary {
   void* handle_ = nullptr;
 };
 
-// One of CUDA's or NCCL's: from the folder that ROLLCALL_GPU_LIBRARIES names, if it does, or from where the loader
-// looks by itself, or from where NVIDIA's installer puts them.
+// Opens a library of CUDA or NCCL: from the folder in ROLLCALL_GPU_LIBRARIES if it is set, or from the loader's usual
+// places, or from where NVIDIA's installer puts them.
 SharedLibrary open_gpu_library(const std::string& file);
 
 }  // namespace rollcall::real

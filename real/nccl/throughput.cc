@@ -30,7 +30,7 @@ constexpr int timed_calls = 20;
 
 using Clock = std::chrono::steady_clock;
 
-// One thread's GPU.
+// The GPU of one thread.
 class Gpu {
  public:
   Gpu(const NcclLibraries& libraries, const ThroughputOptions& options, const ncclUniqueId& id, int rank,
@@ -82,7 +82,7 @@ class Gpu {
   ncclComm_t communicator_ = nullptr;
 };
 
-// Of the slowest GPU, in microseconds per call, by size.
+// The times of the slowest GPU, in microseconds per call, by size.
 std::vector<double> measure_here(const ThroughputOptions& options, int gpus) {
   const NcclLibraries libraries;
   ncclUniqueId id = {};
@@ -121,7 +121,7 @@ std::vector<double> measure_here(const ThroughputOptions& options, int gpus) {
 
 }  // namespace
 
-// In a process of its own: an error in one thread ends all, and CUDA does not survive the next fork.
+// Measures in a separate process: an error in one thread ends all, and CUDA does not survive the next fork.
 std::vector<double> measure_throughput(const ThroughputOptions& options) {
   if (!is_measured(options.op)) {
     throw std::invalid_argument(fmt::format("{} cannot be measured", to_string(options.op)));

@@ -1,7 +1,7 @@
 #pragma once
 
-// How long calls take on this machine's GPUs: a thread per GPU, calls back to back, as nccl-tests measures. For times
-// only. Whatever can hang or fail runs as processes instead (real/launch).
+// Measures how long calls take on this machine's GPUs: a thread per GPU, calls back to back, like nccl-tests. For times
+// only. Programs that can hang or fail run as processes instead (real/launch).
 
 #include <cstdint>
 #include <vector>
@@ -15,15 +15,15 @@ struct ThroughputOptions {
   Dtype dtype = Dtype::float32;
   ReduceOp reduce = ReduceOp::sum;
   int gpus = 2;                     // the first of the machine's
-  std::vector<std::int64_t> bytes;  // as nccl-tests counts: of gathered and scattered tensors the whole
+  std::vector<std::int64_t> bytes;  // as nccl-tests counts: of the whole gathered or scattered tensor
   bool takes_stand_in = false;      // for tests: its times mean nothing
 };
 
-// Whether measure_throughput knows how to call it.
+// True if measure_throughput can measure it.
 bool is_measured(OpKind op);
 
-// Microseconds per call, by size, of the slowest GPU. Throws Unavailable (real/rank/backend_entry.h) without a
-// driver, where there are fewer GPUs, and when NCCL fails; std::invalid_argument for operations that are not measured.
+// Microseconds per call on the slowest GPU, by size. Throws Unavailable (real/rank/backend_entry.h) if there is no
+// driver, if there are fewer GPUs, and if NCCL fails; std::invalid_argument for operations that cannot be measured.
 std::vector<double> measure_throughput(const ThroughputOptions& options);
 
 }  // namespace rollcall::real

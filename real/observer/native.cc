@@ -1,8 +1,8 @@
-// The part of the observer that every call pays for. traces/recorder/rollcall_recorder/observer.py says what it is for,
-// and does the same, more slowly, where this cannot be loaded.
+// The part of the observer that every call pays for. traces/recorder/rollcall_recorder/observer.py explains its
+// purpose, and does the same, more slowly, if this module cannot be loaded.
 //
-// One file for CPython 3.9 and later: it is built without Python's headers, and finds in the interpreter what it
-// declares below. All of that is in the stable ABI, or has been the same since 3.9.
+// One file for CPython 3.9 and later: it is built without Python's headers, and the interpreter provides everything
+// that is declared below. All of it is in the stable ABI, or has been the same since 3.9.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include <ctime>
 #include <initializer_list>
 
-// --- what CPython has (Include/object.h, methodobject.h, moduleobject.h, pyframe.h) ---
+// --- declarations of CPython (Include/object.h, methodobject.h, moduleobject.h, pyframe.h) ---
 
 extern "C" {
 
@@ -139,7 +139,7 @@ struct Table {
     return entries[place].key != 0 ? &entries[place] : nullptr;
   }
 
-  // False: there is no memory.
+  // False if there is no memory.
   bool put(const Entry& entry) {
     if (2 * used >= size && !grow()) {
       return false;
@@ -196,7 +196,7 @@ struct Table {
 
 uint64_t key_of(const void* object) { return reinterpret_cast<uint64_t>(object); }
 
-// --- what there is one of in a process; the interpreter's lock guards it ---
+// --- the state of the process; the interpreter's lock guards it ---
 
 struct Group {
   PyObject* known;  // observer.py's
@@ -204,13 +204,13 @@ struct Group {
   bool ends_on_host;
 };
 
-uint64_t* ring = nullptr;  // as ring.py lays it out; null: nobody is watched
-uint64_t mask = 0;         // of numbers of records
+uint64_t* ring = nullptr;  // in the layout of ring.py; null: nothing is recorded
+uint64_t mask = 0;         // for the numbers of records
 uint64_t last_number = 0;
 Table groups;   // by torch's object: a Group
-Table calls;    // by what a call is made with and from where: its number in the ring's table
-Table codes;    // by code object: 1, or 0 where it is not the user's
-Table pending;  // by Work, which is kept: the number, and whether waiting ends on the host
+Table calls;    // by a call's arguments and call site: its number in the ring's table
+Table codes;    // by code object: 1, or 0 if it is not the user's
+Table pending;  // by Work, which is kept alive: the number, and whether waiting ends on the host
 PyTypeObject* tensor_type = nullptr;
 PyObject *is_users = nullptr, *new_call = nullptr;
 PyObject *shape_word, *dtype_word, *root_word, *lasti_word, *file_word, *wrapped_word;
@@ -267,7 +267,7 @@ void keep(PyObject* work, uint64_t number, bool ends_on_host) {
   }
 }
 
-// Its work is over; whoever comes first says so.
+// The work is over; only the first of several reports counts.
 void let_go(PyObject* work, bool failed) {
   const Entry* entry = pending.find(key_of(work));
   if (entry != nullptr) {
@@ -302,7 +302,7 @@ void forget_groups() {
   old.clear();
 }
 
-// --- what a call is made with, and from where, as a number ---
+// --- a call's arguments and call site, as a number ---
 
 void add(uint64_t& key, uint64_t value) {
   key = (key ^ value) * 0xff51afd7ed558ccdU;
@@ -328,7 +328,7 @@ void add_attribute(uint64_t& key, PyObject* object, PyObject* name) {
     add(key, key_of(value));  // a dtype lives as long as torch
   }
   if (PyErr_Occurred() != nullptr) {
-    PyErr_Clear();  // a size that is a symbol
+    PyErr_Clear();  // a symbolic size
   }
   Py_DecRef(value);
 }
@@ -368,7 +368,7 @@ bool is_code_of_user(PyObject* code) {
   }
   PyErr_Clear();
   if (codes.put({key_of(code), yes ? 1U : 0U, 0})) {
-    Py_IncRef(code);  // for good: another one shall not take its place
+    Py_IncRef(code);  // forever, so that no other object gets its address
   }
   return yes;
 }
@@ -382,7 +382,7 @@ uint64_t instruction_of(PyFrameObject* frame) {
   return key;
 }
 
-// Every frame up to the second of the user's: a helper has several callers.
+// Adds every frame up to the user's second one, because a helper has several callers.
 void add_place(uint64_t& key) {
   PyFrameObject* frame = PyEval_GetFrame();
   bool is_ours = false;
@@ -408,7 +408,7 @@ using Vectorcall = PyObject* (*)(PyObject*, PyObject* const*, size_t, PyObject*)
 struct Method {
   PyObject base;
   Vectorcall call;
-  PyObject* wrapped;   // what was there
+  PyObject* wrapped;   // the replaced attribute
   PyObject* original;  // the function in it
   PyObject* name;
   bool is_rooted;
@@ -468,7 +468,7 @@ uint64_t describe(const Method& method, const Group& group, uint64_t key, PyObje
       Py_DecRef(each);
     }
   }
-  PyErr_Clear();  // whatever is strange about the call, it is not for us to end the job
+  PyErr_Clear();  // however strange the call is, the observer must not end the job
   calls.put({key, call, 0});
   return call;
 }
@@ -541,7 +541,7 @@ PyType_Slot slots[] = {{tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
 PyType_Spec method_spec = {"rollcall_recorder.native.Method", sizeof(Method), 0, type_flags, slots};
 
 PyObject* new_method(PyObject* wrapped, PyObject* name, Vectorcall call, bool is_rooted) {
-  PyObject* function = PyObject_GetAttrString(wrapped, "__func__");  // pybind11 makes methods of functions
+  PyObject* function = PyObject_GetAttrString(wrapped, "__func__");  // pybind11 wraps functions in methods
   if (function == nullptr) {
     PyErr_Clear();
     Py_IncRef(wrapped);
@@ -554,13 +554,13 @@ PyObject* new_method(PyObject* wrapped, PyObject* name, Vectorcall call, bool is
     method->call = call;
     method->wrapped = wrapped;
     method->original = function;
-    method->name = name;  // interned, and kept for good
+    method->name = name;  // interned, and kept forever
     method->is_rooted = is_rooted;
   }
   return reinterpret_cast<PyObject*>(method);
 }
 
-// --- what observer.py and ring.py call ---
+// --- the functions that observer.py and ring.py call ---
 
 PyObject* py_set_up(PyObject*, PyObject* arguments) {
   PyObject* tensor = nullptr;

@@ -11,7 +11,7 @@ namespace rollcall::real {
 
 namespace {
 
-// How often limits are looked at. Short enough that a runaway cannot fill a machine between two looks.
+// How often limits are checked. Short enough that a runaway cannot fill a machine's memory between two checks.
 constexpr int look_ms = 20;
 
 struct Running {
@@ -19,7 +19,7 @@ struct Running {
   ForkedWork child;
 };
 
-// The children that end, or have to, within the next moment.
+// The running children. next() returns those that end, or exceed a limit, within the next moment.
 class Children {
  public:
   explicit Children(const ForkLimits& limits) : limits_(limits) {}
@@ -39,7 +39,7 @@ class Children {
       if (errno != EINTR) {
         throw_errno("poll");
       }
-      return ended;  // a signal; the caller asks which
+      return ended;  // a signal; the caller checks which
     }
     std::vector<Running> still;
     for (std::size_t i = 0; i < running_.size(); ++i) {
@@ -67,7 +67,7 @@ class Children {
 
 void ForkedPool::run(std::size_t count, const Work& work, const Receive& receive, const Watch& watch) {
   Children children(limits_);
-  std::map<std::size_t, Ending> early;  // ended before pieces that come first
+  std::map<std::size_t, Ending> early;  // ended before pieces that precede them
   std::size_t started = 0;
   std::size_t received = 0;
   std::size_t done = 0;
@@ -94,7 +94,7 @@ void ForkedPool::run(std::size_t count, const Work& work, const Receive& receive
       }
     }
   }
-  for (auto& [index, ending] : early) {  // interrupted: what is done is worth telling
+  for (auto& [index, ending] : early) {  // interrupted: reports the pieces that are done
     if (!receive(index, std::move(ending))) {
       return;
     }

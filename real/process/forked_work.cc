@@ -17,7 +17,7 @@
 namespace rollcall::real {
 namespace {
 
-// Written by the child and read by its parent: unlike a pipe it never fills, and nobody has to read along.
+// Written by the child and read by its parent: unlike a pipe, it never fills, so the parent need not read meanwhile.
 Descriptor shared_memory(const char* name) {
   const int number = ::memfd_create(name, MFD_CLOEXEC);
   if (number < 0) {
@@ -26,7 +26,7 @@ Descriptor shared_memory(const char* name) {
   return Descriptor(number);
 }
 
-// 0 when the process is gone.
+// 0 if the process is gone.
 std::int64_t resident_bytes(pid_t pid) {
   std::int64_t total = 0;
   std::int64_t resident = 0;  // in pages
@@ -63,11 +63,11 @@ std::string tail(int descriptor, std::size_t bytes_max) {
   return text;
 }
 
-// When the machine runs out of memory, the child is the one to go.
+// Redirects the child's output, and makes the child the first to be killed when the machine runs out of memory.
 void keep_output(const Descriptor& said) {
   ::dup2(said.number(), STDOUT_FILENO);
   ::dup2(said.number(), STDERR_FILENO);
-  std::ofstream("/proc/self/oom_score_adj") << 1000;  // a wish: without /proc nothing is lost
+  std::ofstream("/proc/self/oom_score_adj") << 1000;  // best effort: without /proc nothing is lost
 }
 
 [[noreturn]] void be_child(const std::function<std::string()>& work, int result) {
@@ -98,7 +98,7 @@ ForkedWork::ForkedWork(const std::function<std::string()>& work, Output output)
             }
             be_child(work, result_.number());
           },
-          ChildProcess::Interrupt::ignored),  // a signal to the whole terminal is the parent's to answer
+          ChildProcess::Interrupt::ignored),  // the parent handles a signal to the whole terminal
       ended_(process_.watch()) {}
 
 std::int64_t ForkedWork::own_memory() const { return resident_bytes(process_.id()) - inherited_memory_; }

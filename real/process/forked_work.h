@@ -1,7 +1,7 @@
 #pragma once
 
-// One piece of work in a process of its own: it may crash, loop or take all memory, and what it takes (CUDA does not
-// survive a fork) does not stay in this process.
+// One piece of work in its own process: it may crash, loop or take all memory, and the resources that it takes (CUDA
+// does not survive a fork) do not stay in this process.
 
 #include <cstdint>
 #include <functional>
@@ -18,7 +18,7 @@ struct Ending {
   Kind kind = Kind::returned;
   int number = 0;      // killed: the signal; exited: the code
   std::string result;  // returned: what the work returned
-  std::string said;  // otherwise: the last it wrote to standard output and standard error, where that is kept
+  std::string said;  // otherwise: the last bytes of its standard output and standard error, if those are kept
   Duration elapsed = 0;
 };
 
@@ -29,9 +29,9 @@ class ForkedWork {
   // Forks. The child does the work, leaves its result and ends without destructors. Throws std::system_error.
   ForkedWork(const std::function<std::string()>& work, Output output);
 
-  int descriptor() const { return ended_.number(); }  // readable when the child has ended
+  int descriptor() const { return ended_.number(); }  // readable once the child has ended
   Duration elapsed() const { return clock_.now(); }
-  // What it has taken beyond what it shares with its parent, in bytes.
+  // The memory that it has taken beyond what it shares with its parent, in bytes.
   std::int64_t own_memory() const;
 
   // Waits for the child.
@@ -48,8 +48,8 @@ class ForkedWork {
   RunClock clock_;
 };
 
-// Does the work in a process of its own that shows its output, and waits for at most `limit` of real time; 0: for good.
-// Throws std::system_error.
+// Does the work in its own process, which shows its output, and waits for at most `limit` of real time; 0: without a
+// limit. Throws std::system_error.
 Ending run_forked(const std::function<std::string()>& work, Duration limit = 0);
 
 }  // namespace rollcall::real

@@ -15,12 +15,12 @@ namespace {
 
 constexpr std::array<int, 3> signals = {SIGINT, SIGTERM, SIGHUP};
 
-// For the handler, which knows nothing else.
+// The state that the handler uses.
 volatile std::sig_atomic_t noted = 0;
 std::atomic<std::time_t> noted_at{0};
 std::atomic<int> cut{-1};
 std::atomic<int> null{-1};
-std::array<struct sigaction, 3>* before = nullptr;  // null: nobody waits for signals
+std::array<struct sigaction, 3>* before = nullptr;  // null: no Interrupts object lives
 
 void cut_now() {
   const int pipe_end = cut.exchange(-1);
@@ -29,7 +29,7 @@ void cut_now() {
   }
 }
 
-// A launcher or a terminal sends one signal by several ways, so the second one soon after is the same.
+// A launcher or a terminal may deliver one signal in several ways, so a second one soon after is the same.
 constexpr std::time_t one_signal_s = 1;
 
 void note(int signal) {
@@ -40,11 +40,11 @@ void note(int signal) {
     noted = signal;
     noted_at = now.tv_sec;
     cut_now();
-  } else if (now.tv_sec - noted_at > one_signal_s) {  // who asks again is in a hurry
+  } else if (now.tv_sec - noted_at > one_signal_s) {  // a second request: the user is in a hurry
     for (std::size_t i = 0; i < signals.size(); ++i) {
       ::sigaction(signals[i], &(*before)[i], nullptr);
     }
-    ::raise(signal);  // when this handler has returned
+    ::raise(signal);  // delivered when this handler has returned
   }
   errno = error;
 }

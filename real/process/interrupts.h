@@ -1,14 +1,14 @@
 #pragma once
 
-// SIGINT, SIGTERM and SIGHUP, for as long as something has to be put away before they may end this process.
+// Holds back SIGINT, SIGTERM and SIGHUP while something has to be cleaned up before they may end this process.
 
 #include <array>
 #include <csignal>
 
 namespace rollcall::real {
 
-// While one lives, such a signal is only noted. If another comes more than a second later, it gets what it would have
-// without us. One object at a time.
+// While one lives, these signals are only recorded. If another one comes more than a second later, it has its usual
+// effect. One object at a time.
 class Interrupts {
  public:
   Interrupts();
@@ -16,9 +16,9 @@ class Interrupts {
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;
 
-  // The signal that has come; 0: none.
+  // The signal that has arrived; 0: none.
   static int pending();
-  // Whoever reads the other end of this pipe sees it closed when a signal comes, or at once if one has. The number
+  // The reader at the other end of this pipe sees it closed when a signal arrives, or at once if one has. The number
   // stays that of an open descriptor.
   void cut_on_signal(int pipe_end);
 

@@ -18,7 +18,7 @@
 namespace rollcall::real {
 namespace {
 
-// In the child: what the parent set up for itself ends here.
+// In the child: undoes what the parent set up for itself.
 void prepare_child(pid_t parent, ChildProcess::Interrupt interrupt) {
   for (const int signal : {SIGABRT, SIGHUP, SIGTERM}) {
     std::signal(signal, SIG_DFL);
@@ -27,7 +27,7 @@ void prepare_child(pid_t parent, ChildProcess::Interrupt interrupt) {
   std::signal(SIGPIPE, SIG_IGN);  // as in Python: a closed connection is an error of the call
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) {
-    ::_exit(EXIT_FAILURE);  // it died before the line above
+    ::_exit(EXIT_FAILURE);  // the parent died before the prctl
   }
 }
 
@@ -71,13 +71,13 @@ PrivateFolder::PrivateFolder(const std::string& parent) {
 }
 
 PrivateFolder::~PrivateFolder() {
-  std::error_code ignored;  // what cannot be removed is in nobody's way
+  std::error_code ignored;  // files that cannot be removed do no harm
   std::filesystem::remove_all(path_, ignored);
 }
 
 ChildProcess::ChildProcess(const std::function<void()>& body, Interrupt interrupt) {
   const pid_t parent = ::getpid();
-  std::fflush(nullptr);  // or what waits to be printed here would be printed there, too
+  std::fflush(nullptr);  // or the child would print the buffered output, too
   id_ = ::fork();
   if (id_ < 0) {
     throw_errno("fork");
@@ -90,7 +90,7 @@ ChildProcess::ChildProcess(const std::function<void()>& body, Interrupt interrup
 }
 
 Descriptor ChildProcess::watch() const {
-  // By its number, since the header of glibc 2.36 declares pidfd_open as a C++ function.
+  // By its number, because the header of glibc 2.36 declares pidfd_open as a C++ function.
   Descriptor process(static_cast<int>(::syscall(SYS_pidfd_open, id_, 0)));
   if (!process.is_open()) {
     throw_errno("pidfd_open");
@@ -110,7 +110,7 @@ int ChildProcess::wait() {
 }
 
 bool ChildProcess::is_busy() const {
-  std::error_code gone;  // it has ended, or a thread of it has: what is no longer there is not busy
+  std::error_code gone;  // it has ended, or a thread of it has: then it is not busy
   for (const auto& thread : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", id_), gone)) {
     std::ifstream file(thread.path() / "stat");
     std::string line;

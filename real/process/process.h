@@ -1,6 +1,6 @@
 #pragma once
 
-// The pieces of Unix that other processes take, each owned by an object: descriptors, a private folder, child
+// The Unix resources that other processes need, each owned by an object: descriptors, a private folder, child
 // processes.
 
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace rollcall::real {
 
-// What errno says of the call `what`, as std::system_error.
+// Throws std::system_error with errno for the failed call `what`.
 [[noreturn]] void throw_errno(const char* what);
 
 class Descriptor {
@@ -35,7 +35,7 @@ class Descriptor {
   int number_ = -1;
 };
 
-// poll(2); no descriptor is ready where a signal came first. Throws std::system_error.
+// poll(2); no descriptor is ready if a signal came first. Throws std::system_error.
 void poll_all(std::vector<pollfd>& polled, int milliseconds);
 
 struct Pipe {
@@ -44,7 +44,7 @@ struct Pipe {
   Descriptor write;
 };
 
-// A new folder that only this user can enter; gone with everything in it when the object goes.
+// A new folder that only this user can enter; the destructor removes it with everything in it.
 class PrivateFolder {
  public:
   // In `parent`, or where temporary files go. Throws std::system_error.
@@ -59,9 +59,9 @@ class PrivateFolder {
   std::string path_;
 };
 
-// A child of this process. It is killed and waited for when the object goes, and the kernel kills it when
-// this process dies: none is ever left behind, and no other process is ever touched, for the id of a child
-// that has not been waited for belongs to nobody else.
+// A child of this process. The destructor kills it and waits for it, and the kernel kills it when
+// this process dies: no child is ever left behind. Other processes are never affected, because the id of a child
+// that has not been waited for cannot belong to another process.
 class ChildProcess {
  public:
   enum class Interrupt { ends, ignored };  // what Ctrl-C does to the child
@@ -74,11 +74,11 @@ class ChildProcess {
   ChildProcess& operator=(const ChildProcess&) = delete;
 
   pid_t id() const { return id_; }
-  // Readable when it has ended. Throws std::system_error.
+  // Readable once it has ended. Throws std::system_error.
   Descriptor watch() const;
   // Blocks until it has ended. The status is waitpid's.
   int wait();
-  // Whether one of its threads runs, or would if it had a processor: then it is slow, and not stuck.
+  // True if one of its threads runs, or would if it had a processor: then it is slow, not stuck.
   bool is_busy() const;
   // Ends it at once, unless it has ended.
   void kill();
@@ -88,9 +88,9 @@ class ChildProcess {
   int status_ = 0;
 };
 
-constexpr int no_such_program = 127;  // an exit code, as a shell's
+constexpr int no_such_program = 127;  // the exit code that a shell uses
 
-// In a child: becomes this program, found as a shell finds it.
+// In a child: becomes this program, which is looked up in PATH.
 [[noreturn]] void execute(const std::vector<std::string>& command);
 
 }  // namespace rollcall::real

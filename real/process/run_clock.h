@@ -6,10 +6,10 @@
 
 namespace rollcall::real {
 
-// Real time since something began: a run, a test.
+// Real time since the start of something, such as a run or a test.
 class RunClock {
  public:
-  using Source = std::chrono::steady_clock;  // one for all processes of a machine
+  using Source = std::chrono::steady_clock;  // the same for all processes on a machine
 
   // `now`: what another clock of the run shows at this moment.
   explicit RunClock(Time now = 0) : start_(Source::now() - std::chrono::nanoseconds(now)) {}

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a real backend is to those who start ranks on it.
+// The interface of a real backend to the code that starts ranks on it.
 
 #include <memory>
 #include <stdexcept>
@@ -12,17 +12,17 @@
 
 namespace rollcall::real {
 
-// A real run that cannot be made on this machine. The text is one line that says why.
+// Thrown for a real run that this machine cannot do. The text is one line that says why.
 struct Unavailable : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
 struct BackendEntry {
   std::string_view name;
-  // Why it cannot run `ranks` ranks here, in one line; empty when it can.
+  // Why it cannot run `ranks` ranks here, in one line; empty if it can.
   std::string (*obstacle)(Rank ranks);
-  // Connects the rank to the others and blocks until all have come. Throws std::exception. In the rank's own
-  // process: what fails there may take it down.
+  // Connects the rank to the others and blocks until all have connected. Throws std::exception. Called in the rank's
+  // own process, because a failure there may end it.
   std::unique_ptr<Backend> (*connect)(const Seat& seat);
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a backend whose calls run on a device tells whoever logs them, while the rank's host waits for the device.
+// How a backend whose calls run on a device reports them to the log, while the rank's host waits for the device.
 
 #include "sim/base/time.h"
 #include "sim/c10d/work.h"
@@ -13,12 +13,12 @@ class DeviceWatcher {
 
   // The GPU's clock starts now.
   virtual void clock_starts() = 0;
-  // The call has completed, and ran from then to then by that clock.
+  // The call has completed, and ran from `from` to `to` by that clock.
   virtual void ran(const Work& work, Duration from, Duration to) = 0;
-  // The host waits, and it comes down to this call. Said again and again, on the rank's own thread.
+  // The host waits, ultimately for this call. Called repeatedly, on the rank's own thread.
   virtual void blocked_in(const Work& work) = 0;
-  // The call that is being issued needs a communicator that is not there yet: the host waits for the other members.
-  // Said again and again.
+  // The call that is being issued needs a communicator that does not exist yet: the host waits for the other members.
+  // Called repeatedly.
   virtual void connecting() = 0;
   virtual void connected() = 0;
 };

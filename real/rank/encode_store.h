@@ -1,6 +1,6 @@
 #pragma once
 
-// Calls on the store as bytes (encoding.h). The op of a call is not sent: the store has no use for it.
+// Encodes calls on the store as bytes (encoding.h). The op of a call is not sent: the store does not need it.
 
 #include <concepts>
 #include <type_traits>

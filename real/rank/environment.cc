@@ -10,13 +10,13 @@
 namespace rollcall::real {
 namespace {
 
-// The names of one launcher. torchrun's are also what Kubernetes' PyTorchJob sets.
+// The variable names of one launcher. Kubernetes' PyTorchJob sets the same ones as torchrun.
 struct Names {
   const char* launcher;
   const char* rank;
   const char* world_size;
   const char* local_rank;
-  const char* local_size;  // how many of them are on this host
+  const char* local_size;  // how many ranks are on this host
 };
 
 constexpr std::array<Names, 3> launchers{{
@@ -47,7 +47,7 @@ bool is_loopback(std::string_view address) {
   return address == "localhost" || address == "::1" || address.starts_with("127.");
 }
 
-// Where the ranks meet, and how they know each other.
+// Adds where the ranks meet, and the secret by which they recognize each other.
 void add_meeting(const Variables& variables, const Names& names, LaunchedRank& launched) {
   if (const char* address = variables("MASTER_ADDR")) {
     launched.master_address = address;
@@ -93,7 +93,7 @@ std::optional<LaunchedRank> launched_rank(const Variables& variables) {
     launched.master_port = number_of<std::uint16_t>(variables, "MASTER_PORT").value_or(launched.master_port);
     const char* agent_store = variables("TORCHELASTIC_USE_AGENT_STORE");
     if (agent_store != nullptr && std::string_view(agent_store) == "True") {
-      ++launched.master_port;  // torchrun's agent listens on the other
+      ++launched.master_port;  // torchrun's agent listens on MASTER_PORT itself
     }
     return launched;
   }

@@ -1,6 +1,7 @@
 #pragma once
 
-// Environment: what a launcher (torchrun, srun, mpirun, a Kubernetes operator) tells the process it started.
+// Environment: the variables that a launcher (torchrun, srun, mpirun, a Kubernetes operator) sets for the processes it
+// starts.
 
 #include <cstdint>
 #include <cstdlib>
@@ -13,21 +14,21 @@
 namespace rollcall::real {
 
 struct LaunchedRank {
-  std::string launcher;  // "torchrun", "Slurm", "Open MPI": whose names were found
+  std::string launcher;  // "torchrun", "Slurm", "Open MPI": the launcher whose variables were found
   Rank rank = 0;
   Rank world_size = 1;
   Rank local_rank = 0;
   std::string master_address = "127.0.0.1";
   std::uint16_t master_port = 29500;  // torch's default
-  std::string token{};                // what all ranks know and nobody else; empty: they are on one host
+  std::string token{};                // a secret that only the ranks know; empty: they are on one host
 };
 
 // A variable's value, or null. std::getenv outside tests.
 using Variables = std::function<const char*(const char* name)>;
 
-// Nothing when no launcher's variables are there. Throws std::invalid_argument naming the variable that is
-// missing beside others, or no number. Ranks that the launcher has started on one host meet on its loopback address,
-// whatever MASTER_ADDR says.
+// Null if no launcher's variables are set. Throws std::invalid_argument naming the variable if one of them is missing
+// or not a number. Ranks that the launcher has started on one host meet at its loopback address, whatever MASTER_ADDR
+// says.
 std::optional<LaunchedRank> launched_rank(const Variables& variables);
 
 }  // namespace rollcall::real

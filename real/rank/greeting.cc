@@ -27,7 +27,7 @@ bool is_loopback(const sockaddr_storage& address) {
           (IN6_IS_ADDR_V4MAPPED(&six) && six.s6_addr[sizeof six.s6_addr - 4] == IN_LOOPBACKNET));
 }
 
-// Of the socket on this machine that is bound to `own` and connected to `other`; -1: the kernel lists none.
+// The user of the socket on this machine that is bound to `own` and connected to `other`; -1: the kernel lists none.
 long user_of_socket(std::uint16_t own, std::uint16_t other) {
   for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
     std::ifstream file(table);

@@ -1,8 +1,8 @@
 #pragma once
 
-// How a connection to the hub of a launched run begins. Both ends prove that they know the job's token, which is not
-// sent, and speak the same version. Without a token, the other end has to be a process of the same user on this
-// machine.
+// The handshake at the start of a connection to the hub of a launched run. Both ends prove that they know the job's
+// token, which is not sent, and that they speak the same version. Without a token, the other end has to be a process of
+// the same user on this machine.
 //
 //   hub     challenge   key: the version; value: a nonce
 //   rank    proof       key: a nonce; value: HMAC(token, "rank" + the hub's nonce + its own)
@@ -16,7 +16,7 @@
 
 namespace rollcall::real {
 
-// Of what is said on these connections, records included. Any change counts it up.
+// The version of the protocol on these connections, including records. Any change increments it.
 inline constexpr const char* hub_version = "rollcall hub 2";
 
 // The hub's side.
@@ -25,7 +25,7 @@ class Greeting {
   explicit Greeting(std::string token);
 
   Frame challenge() const;
-  // What to answer to the rank's proof; nothing: it is none.
+  // The answer to the rank's proof; null if the proof is wrong.
   std::optional<Frame> welcome(const Frame& proof) const;
 
  private:
@@ -33,10 +33,10 @@ class Greeting {
   std::string nonce_;
 };
 
-// The rank's side: blocks until the hub has said welcome. Throws std::runtime_error with what is wrong.
+// The rank's side: blocks until the hub has sent its welcome. Throws std::runtime_error with the reason if it fails.
 void greet_hub(const Descriptor& hub, const std::string& token);
 
-// Whether the other end of a TCP connection is a process of this user on this machine (/proc/net/tcp).
+// True if the other end of a TCP connection is a process of this user on this machine (/proc/net/tcp).
 bool is_own_process(const Descriptor& connection);
 
 }  // namespace rollcall::real

@@ -22,7 +22,7 @@ ProcessGroup MadeGroups::find(std::string_view name) const {
   return {};
 }
 
-// Every rank counts its own calls, and the n-th of one is taken for the n-th of all others.
+// Every rank counts its own calls, and the n-th of one rank is matched with the n-th of all others.
 ProcessGroup MadeGroups::make(const GroupCall& call, const Connect& connect) {
   if (call.is_local) {
     throw NotImplementedError("real ranks make groups together: use_local_synchronization is only simulated");

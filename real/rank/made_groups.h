@@ -1,7 +1,7 @@
 #pragma once
 
-// MadeGroups: the groups of a run as one rank knows them, those that were there from the start and those it
-// makes. What new_group does besides connecting is the same on every backend (distributed_c10d.py, new_group).
+// MadeGroups: the groups of a run as one rank knows them: those that exist from the start and those that it
+// makes. Apart from connecting, new_group does the same on every backend (distributed_c10d.py, new_group).
 
 #include <deque>
 #include <functional>
@@ -22,19 +22,19 @@ class MadeGroups {
   // The calling rank's handle, or a null one.
   ProcessGroup find(std::string_view name) const;
 
-  // Called once per group, in the order in which they are made: connects the calling rank where it is a member.
-  // `timeout` is 0 where none was asked for.
+  // Called once per group, in the order in which they are made: connects the calling rank if it is a member.
+  // `timeout` is 0 if none was requested.
   using Connect = std::function<void(const GroupMembers& members, Duration timeout)>;
 
-  // new_group. Returns when everybody in the world has come this far. Throws LostPeerError after a timeout.
+  // new_group. Returns when all ranks of the world have come this far. Throws LostPeerError after a timeout.
   ProcessGroup make(const GroupCall& call, const Connect& connect);
 
-  // split_group, likewise: one group per list, numbered in their order, and the handle to the caller's. `connect` is
-  // called once for all of them.
+  // split_group, likewise: makes one group per list, numbered in their order, and returns the handle to the caller's.
+  // `connect` is called once for all of them.
   using ConnectParts = std::function<void(std::span<const GroupMembers* const> parts, Duration timeout)>;
   ProcessGroup split(const GroupCall& call, const ConnectParts& connect);
 
-  // Nobody goes on before all ranks of the world have come to the step of that name.
+  // Blocks until all ranks of the world have reached the step of that name.
   void wait_for_all(std::string_view step, std::optional<Duration> timeout) const;
 
  private:
@@ -46,7 +46,7 @@ class MadeGroups {
   std::map<GroupId, std::int64_t> splits_;  // of a parent
 };
 
-// NotImplementedError for a call that a backend has no way to make.
+// Throws NotImplementedError for a call that a backend does not support.
 [[noreturn]] void refuse_call(OpKind kind);
 
 }  // namespace rollcall::real

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a real run is asked for.
+// The options of a real run.
 
 #include <functional>
 #include <memory>
@@ -27,26 +27,26 @@ struct Group {
 struct Options {
   Rank world_size = 1;
   std::string backend = "gloo";       // "gloo" or "nccl": see real/backends/backends.h
-  TorchRelease torch = newest_torch;  // whose rules hold
+  TorchRelease torch = newest_torch;  // the release whose rules apply
   std::vector<Device> devices{};      // what get_device() says, per rank; empty: the CPU
   std::vector<Group> groups{};        // besides "world"
-  Rank gpus_per_host = 0;             // that the program is told of
-  // From the moment all ranks are connected. Ranks that can be proven to wait forever are not given that long.
+  Rank gpus_per_host = 0;             // the number that the program sees
+  // From the moment all ranks are connected. Ranks that provably wait forever do not get that long.
   Duration deadline = 10 * second;
-  // How long nothing must have been heard before the supervisor asks whether anything can still happen. What
-  // has been logged by then is all that has happened, even on a busy machine.
+  // How long all ranks must be silent before the supervisor checks whether anything can still happen. By then,
+  // everything that has happened has been logged, even on a busy machine.
   Duration patience = 500 * millisecond;
   Duration timeout = 0;              // of the group's operations; 0: the backend's default
-  bool eager_communicators = false;  // on nccl: init_process_group is given a device_id
-  bool finished_ranks_exit = false;  // otherwise a finished rank's process lingers until all are through
+  bool eager_communicators = false;  // on nccl: init_process_group gets a device_id
+  bool finished_ranks_exit = false;  // otherwise a finished rank's process lingers until all are done
   double time_scale = 1;             // real seconds per second that the program computes
   std::int64_t ops = 1'000'000'000;  // issued calls and loop iterations of one rank
   bool timeline = false;
   bool check_leaks = false;            // every group must be destroyed
-  std::optional<SampleUse> samples{};  // where the program's inputs come from a data set, for the report
-  // What is known of the program besides the logs of its ranks, borrowed; null: what those say.
+  std::optional<SampleUse> samples{};  // if the program's inputs come from a dataset, for the report
+  // What is known about the program besides the logs of its ranks; borrowed. Null: only the logs.
   const check::Outlook* outlook = nullptr;
-  // Wraps a rank's backend, inside of what logs its calls: for faults. Called in the rank's process. Null: none.
+  // Wraps a rank's backend, inside the Recorder: for faults. Called in the rank's process. Null: none.
   std::function<std::unique_ptr<Backend>(Backend&, Rank)> decorate{};
 };
 

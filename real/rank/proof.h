@@ -16,10 +16,10 @@ Sha256 sha256(std::string_view bytes);
 std::string hmac_sha256(std::string_view key, std::string_view message);
 // Takes as long for a wrong text as for the right one.
 bool is_equal(std::string_view a, std::string_view b);
-// As many bytes that nobody can guess. Throws std::runtime_error where the system has none.
+// nonce_bytes bytes that cannot be guessed. Throws std::runtime_error if the system has none.
 inline constexpr std::size_t nonce_bytes = 32;
 std::string nonce();
-// That who has this role knows the token: an HMAC over the role and both sides' nonces.
+// Proves that the side with this role knows the token: an HMAC over the role and both sides' nonces.
 std::string proof_of(std::string_view token, std::string_view role, std::string_view first,
                      std::string_view second);
 

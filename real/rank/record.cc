@@ -9,7 +9,7 @@
 
 namespace rollcall {
 
-// But for the op, which is logged beside it. The file's name travels as `Record::text`.
+// Except for the op, which is logged separately. The file's name is sent as `Record::text`.
 template <typename Visitor, typename AnyObservation>
 requires std::same_as<std::remove_const_t<AnyObservation>, Observation>
 void visit(Visitor& visitor, AnyObservation& observation) {

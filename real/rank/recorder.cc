@@ -115,7 +115,7 @@ void Recorder::note_launch(const Op& op, Key key) {
     if (const auto writer = writers_.find(result.storage());
         writer != writers_.end() && writer->second != key) {
       Call& before = open_.at(writer->second);
-      before.is_closed = true;  // nobody will see its results as it has left them
+      before.is_closed = true;  // the host will never see its results
       let_go(before);
     }
     if (writers_.emplace(result.storage(), key).second) {
@@ -125,7 +125,7 @@ void Recorder::note_launch(const Op& op, Key key) {
   }
 }
 
-// The host may touch its results.
+// Lets the host touch the call's results.
 void Recorder::let_go(Call& call) {
   for (const Tensor& result : call.results) {
     if (writers_.erase(result.storage()) > 0) {
@@ -175,7 +175,8 @@ void Recorder::ran(const Work& work, Duration from, Duration to) {
   }
 }
 
-// Said again and again: only news are written. Any word of a rank means that it goes on, so its wait is the last.
+// Called repeatedly, so only changes are written. Any record of a rank means that it continues, so its wait is written
+// last.
 void Recorder::blocked_in(const Work& work) {
   const bool any = note_completed();
   const auto call = open_.find(key_of(work));
@@ -197,14 +198,14 @@ void Recorder::connected() {
   sink_.write(make(Record::Kind::connect, issuing_));
 }
 
-// Have the values come to the host?
+// True if the values have reached the host.
 bool Recorder::are_seen(const Call& call) const {
   return std::ranges::all_of(call.results,
                              [](const Tensor& result) { return result.storage()->pending == 0; });
 }
 
-// The call's results are what the host is about to see. Those of its other tensors are taken along where nothing that
-// came later has to be waited for.
+// The host is about to see the call's results. The call's other results are fetched as well, if that does not mean
+// waiting for later calls.
 void Recorder::close(Open call) {
   Call& own = call->second;
   std::vector<Storage*> alone;
@@ -263,7 +264,7 @@ void Recorder::finish() {
     if (note_completed(call)) {
       close(call);
     } else {
-      let_go(call->second);  // nobody waits for it
+      let_go(call->second);  // the program does not wait for it
     }
   }
 }
@@ -361,7 +362,7 @@ void Recorder::wait_on_host(const Work& work, const std::function<void()>& wait)
   open_.erase(found);
 }
 
-// The rank is said to wait in the first call that is open; each has its own record once it is waited for.
+// In the log, the rank waits in the first of the calls; each has its own record once it is waited for.
 void Recorder::wait_any(std::span<const Work> works) {
   const auto is_open = [this](const Work& work) { return open_.contains(key_of(work)); };
   blocked_in_ = -1;

@@ -1,12 +1,12 @@
 #pragma once
 
-// Recorder: a Backend around another that logs every call of its rank: issued, waited for, completed, failed.
-// It knows nothing of what is inside, so a simulated rank can keep the same log as a real one, and the two
-// can be laid side by side.
+// Recorder: a Backend that wraps another one and logs every call of its rank: issued, waited for, completed, failed.
+// It does not depend on the wrapped backend, so a simulated rank can keep the same log as a real one, and the two
+// can be compared.
 //
-// Where calls run on a GPU, wait() says nothing: a call is logged as complete when it is seen to be, and its results
-// when the host has them. Results that a later call has written over before anybody saw them have no digest, on any
-// backend: so simulated and real ranks have those of the same calls.
+// If calls run on a GPU, wait() proves nothing: a call is logged as complete when it is seen to be complete, and its
+// results when the host has them. Results that a later call overwrote before the host saw them have no digest, on any
+// backend, so simulated and real ranks have digests for the same calls.
 
 #include <cstdint>
 #include <functional>
@@ -22,7 +22,7 @@
 
 namespace rollcall::real {
 
-// What a real backend throws when an operation failed because of others: a connection closed, a timeout. The
+// Thrown by a real backend if an operation failed because of other ranks: a closed connection, a timeout. The
 // rank that gets it is not to blame.
 struct LostPeerError : RuntimeError {
   using RuntimeError::RuntimeError;
@@ -33,21 +33,21 @@ class Recorder final : public ForwardingBackend,
                        private ForwardingObserver,
                        private Streams {
  public:
-  // Borrowed, all of them. To be used by one rank, on its own thread.
+  // Borrows all of them. To be used by one rank, on its own thread.
   Recorder(Backend& inner, RecordSink& sink, const RunClock& clock)
       : ForwardingBackend(inner),
         ForwardingObserver(inner.observer()),
         sink_(sink),
         clock_(clock),
         device_(inner.streams()) {}
-  // Of a simulated rank, whose calls on its GPU may have completed after its last word.
+  // For a simulated rank, whose calls on its GPU may have completed after its last record.
   ~Recorder() override;
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
   // The program has returned. Waits for its streams, as the end of its process would.
   void finish();
-  // The program has raised. Its process takes a while to end, and its GPU goes on meanwhile.
+  // The program has raised. Its process takes a while to end, and its GPU continues meanwhile.
   void look_back();
 
   Work issue(const Op& op) override;
@@ -77,7 +77,7 @@ class Recorder final : public ForwardingBackend,
   void warn(std::string_view text) override;
   void observe(const Observation& observation) override;
 
-  // A call that has not been seen to complete. Tensors are kept: the caller may drop those of async calls.
+  // A call that has not been seen to complete. Its tensors are kept: the caller may drop those of async calls.
   struct Call {
     std::int64_t number = 0;
     Work work{};
@@ -85,10 +85,10 @@ class Recorder final : public ForwardingBackend,
     bool from_anyone = false;
     Time ran_from = -1;
     Time ran_to = -1;
-    bool is_complete = false;  // and logged as that
+    bool is_complete = false;  // and logged as such
     bool is_closed = false;    // its results have been seen, or never will be
   };
-  // Works are values that say which call they mean: group, rank, number, and whether it is a message.
+  // Identifies a call by the values in its Work: group, number, and whether it is a message.
   using Key = std::tuple<GroupId, std::int64_t, bool>;
 
   using Open = std::map<Key, Call>::iterator;
@@ -111,7 +111,7 @@ class Recorder final : public ForwardingBackend,
   Record make(Record::Kind kind, std::int64_t call) const;
   Record make_issue(const Op& op, std::int64_t batch);
   std::int64_t log_issue(const Op& op, std::int64_t batch);
-  // Logs a call that blocks, from its issue to its end. `run` makes it, and may add to what is logged last.
+  // Logs a blocking call, from its issue to its end. `run` makes the call, and may add to its last record.
   template <typename Run>
   auto log_blocking(const Record& issue, Run&& run);
   void log_error(Record::Kind kind, std::int64_t call, const Error& error);
@@ -123,13 +123,13 @@ class Recorder final : public ForwardingBackend,
   std::int64_t calls_ = 0;
   std::map<Key, Call> open_;
   Streams* device_;                               // null: calls block their host
-  std::map<const Storage*, Key> writers_;         // of results that are still to be seen
+  std::map<const Storage*, Key> writers_;         // the calls whose results have not been seen yet
   std::map<const Storage*, std::int64_t> users_;  // the number of the last call that uses one of those
-  Time device_clock_ = 0;                         // when the GPU's started
+  Time device_clock_ = 0;                         // when the GPU's clock started
   std::int64_t issuing_ = -1;                     // the number of the call, or of its batch's first
-  bool is_connecting_ = false;                    // and that it waits has been said
+  bool is_connecting_ = false;                    // and its wait has been logged
   std::int64_t blocked_in_ = -1;                  // the number of the call that the host's wait is logged for
-  std::map<Key, Rank> sources_;                   // of receives from anyone whose caller has not asked yet
+  std::map<Key, Rank> sources_;                   // of receives from any source, until the caller asks
 };
 
 }  // namespace rollcall::real

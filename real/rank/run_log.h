@@ -1,6 +1,6 @@
 #pragma once
 
-// What real ranks leave behind, as values.
+// The logs of real ranks, as values.
 
 #include <optional>
 #include <string>
@@ -10,14 +10,14 @@
 
 namespace rollcall::real {
 
-// How a process that did not come to its own end ended.
+// How a process died.
 struct Death {
   int signal = 0;      // 0: by exit
-  int exit_code = 0;   // then
-  std::string text{};  // the last words of its standard error; may be empty
+  int exit_code = 0;   // if `signal` is 0
+  std::string text{};  // the last line of its standard error; may be empty
 };
 
-// What a rank left behind. The records are in the order in which it wrote them.
+// The log of a rank. The records are in the order in which it wrote them.
 struct RankLog {
   std::vector<Record> records;
   std::optional<Death> death;
@@ -25,7 +25,7 @@ struct RankLog {
 
 struct RunLog {
   std::vector<RankLog> ranks;  // by global rank
-  bool timed_out = false;      // the deadline passed, and the supervisor ended what was left
+  bool timed_out = false;      // the deadline passed, and the supervisor ended the remaining ranks
   Time end = 0;
   int refused = 0;  // connections of strangers, in a launched run
 };

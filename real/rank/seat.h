@@ -20,7 +20,7 @@ struct Seat {
   TorchRelease torch = newest_torch;
   Duration timeout = 0;   // of operations; 0: the backend's own default
   double time_scale = 1;  // real seconds per second that the program computes
-  bool eager = false;     // init_process_group was given a device_id: groups connect when they are made
+  bool eager = false;     // init_process_group got a device_id: groups connect when they are made
 };
 
 }  // namespace rollcall::real

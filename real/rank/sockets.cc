@@ -57,7 +57,7 @@ void send_without_delay(const Descriptor& connection) {
   ::setsockopt(connection.number(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-// Closed where that is not possible; errno says why.
+// Closed if that is not possible; errno says why.
 Descriptor try_to_listen(const sockaddr& address, socklen_t size) {
   Descriptor listener(::socket(address.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!listener.is_open()) {
@@ -66,7 +66,7 @@ Descriptor try_to_listen(const sockaddr& address, socklen_t size) {
   const int on = 1;
   const int off = 0;
   ::setsockopt(listener.number(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  ::setsockopt(listener.number(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);  // of IPv4 there is none
+  ::setsockopt(listener.number(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);  // IPv4 has no such option
   if (::bind(listener.number(), &address, size) != 0 || ::listen(listener.number(), SOMAXCONN) != 0) {
     const int reason = errno;
     listener.close();

@@ -14,7 +14,7 @@ using Kind = StoreCall::Kind;
 
 namespace {
 
-// The words of torch's PrefixStore around a HashStore, which Gloo asks, and of its TCPStore.
+// The texts of torch's PrefixStore around a HashStore, which Gloo uses, and of its TCPStore.
 constexpr const char* wait_timeout = "Wait timeout";
 constexpr const char* socket_timeout = "Socket Timeout";
 
@@ -34,7 +34,7 @@ bool Store::has(const std::string& key) {
 
 StoreReply Store::call(const StoreCall& call) { return ask(program_store, call, socket_timeout); }
 
-// `late`: what is said of keys that do not come.
+// `late`: the error text for keys that are not set in time.
 StoreReply Store::ask(std::string_view store, const StoreCall& call, const char* late) {
   send_all(hub_, frame({FrameKind::call, std::string(store), encode_value(call)}));
   const Frame answer = receive_frame(hub_);

@@ -1,7 +1,7 @@
 #pragma once
 
-// Store: a rank's end of the hub's stores (hub.h), as torch's Store: names and values that all ranks of a run
-// see. There are two: the ranks' own, in which they find each other, and that of the program they run.
+// Store: a rank's end of the hub's stores (hub.h), like torch's Store: names and values that all ranks of a run
+// see. There are two: the ranks' own, in which they find each other, and the store of the program that they run.
 
 #include <optional>
 #include <string>
@@ -18,7 +18,7 @@ class Store {
   // `hub`: a connection to it.
   explicit Store(Descriptor hub) : hub_(std::move(hub)) {}
 
-  // In the ranks' own store. get blocks until somebody has set the key, and throws LostPeerError when nobody has
+  // In the ranks' own store. get blocks until a rank has set the key, and throws LostPeerError if none has
   // after `timeout`.
   void set(const std::string& key, const std::string& value);
   std::string get(const std::string& key, std::optional<Duration> timeout = std::nullopt);
@@ -27,7 +27,7 @@ class Store {
   // A call of the program on its store. Throws LostPeerError for a timeout, ValueError for a wrong call.
   StoreReply call(const StoreCall& call);
 
-  // All of these throw std::runtime_error when the hub is gone. From one thread at a time.
+  // All of these throw std::runtime_error if the hub is gone. Call from one thread at a time.
 
  private:
   StoreReply ask(std::string_view store, const StoreCall& call, const char* late);
