@@ -83,7 +83,7 @@ class OneRank {
     return static_cast<float*>(memory);
   }
 
-  // After everything that the stream holds.
+  // Compares the memory with `values` after all work on the stream.
   std::string expect(const float* memory, const Floats& values) {
     Floats found(values.size());
     must(cuda.memcpy_async(found.data(), memory, found.size() * sizeof(float), cudaMemcpyDeviceToHost,

@@ -6,7 +6,7 @@
 
 namespace rollcall::real {
 
-// A shared library that is opened when it is needed. Stays open: CUDA's cannot be closed safely.
+// A shared library that is opened when it is needed. It stays open: CUDA's libraries cannot be closed safely.
 class SharedLibrary {
  public:
   // The first of `names` that can be opened. Throws std::runtime_error, with the loader's reason.

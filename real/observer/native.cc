@@ -401,7 +401,7 @@ void add_place(uint64_t& key) {
   }
 }
 
-// --- methods in place of torch's ---
+// --- methods that replace torch's ---
 
 using Vectorcall = PyObject* (*)(PyObject*, PyObject* const*, size_t, PyObject*);
 

@@ -12,7 +12,7 @@ namespace rollcall::real {
 using Sha256 = std::array<std::uint8_t, 32>;
 
 Sha256 sha256(std::string_view bytes);
-// As bytes.
+// Returns the digest as bytes.
 std::string hmac_sha256(std::string_view key, std::string_view message);
 // Takes as long for a wrong text as for the right one.
 bool is_equal(std::string_view a, std::string_view b);

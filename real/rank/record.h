@@ -16,7 +16,7 @@
 
 namespace rollcall::real {
 
-// An Op and what the pointers in it referred to.
+// An Op, with the values that the pointers in it referred to.
 struct LoggedOp {
   Op op;                              // without tensors, scope and site
   std::vector<std::string> names;     // of the scopes it was issued in, outermost first

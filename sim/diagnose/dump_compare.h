@@ -24,7 +24,7 @@ struct Shift {
   Kind kind = Kind::none;
   std::int64_t position = 0;  // where it began
   std::int64_t count = 0;     // of calls
-  Kind rival = Kind::none;    // fits as well
+  Kind rival = Kind::none;    // another kind that fits as well
 };
 
 // Compares `odd` with `usual`, which diverge at `position`: the last one that both have, or should have.

@@ -8,7 +8,7 @@ namespace rollcall::check {
 
 namespace {
 
-// Fewer common calls than this prove no offset.
+// Fewer common calls than this do not prove an offset.
 constexpr std::int64_t overlap_min = 4;
 constexpr std::int64_t offset_max = 256;
 constexpr std::size_t fitted_tail = 512;
@@ -229,7 +229,7 @@ class Aligner {
     }
     member.has_group |= !member.collectives.empty();
     if (member.collectives.empty()) {
-      // A complete ring, or an unknown group, is proof. Otherwise it at least owes nothing.
+      // A complete ring, or an unknown group, proves that the member has made none. Otherwise it is unknown.
       member.issued = member.ops->dump->from_start || !member.has_group ? 0 : -1;
       member.finished = member.issued;
       return;

@@ -22,7 +22,7 @@ constexpr double late_of_time_by_clock_min = 0.5;
 constexpr double late_ms_by_clock_min = 50;  // per call
 constexpr double own_wait_max = 0.25;        // of its lateness: a rank that waits more is a victim
 
-// What one rank cost the others, in milliseconds.
+// The time that one rank cost the others, in milliseconds.
 struct Lateness {
   double late = 0;         // others waited for it
   double waited = 0;       // it waited for others
@@ -235,7 +235,7 @@ std::optional<std::string> uneven_end(const DumpCase& job) {
   return std::nullopt;
 }
 
-// Only a second moment shows that a job is at work. Without it, ranks that wait in what is not recorded
+// Only a second moment shows that a job is at work. Without it, ranks that wait in calls that are not recorded
 // look like ranks that have finished.
 void doubt_standing(const DumpCase& job, Diagnosis& diagnosis) {
   if (job.progress == Progress::running && !job.view.job.earlier.empty()) {

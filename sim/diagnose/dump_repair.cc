@@ -213,8 +213,8 @@ FindingKind difference_kind(const ProgramCall& is, const ProgramCall& belongs) {
   return is.dtype != belongs.dtype ? FindingKind::dtype_mismatch : FindingKind::size_mismatch;
 }
 
-// Ranks that the recorder knows to wait, whether or not their lists say for whom, and those of Gloo, whose recorder
-// passes over messages.
+// Ranks that the recorder knows to wait, whether or not their lists say for which rank, and those of Gloo, whose
+// recorder skips messages.
 RankSet may_go_on(const DumpCase& job) {
   RankSet ranks = ranks_of_gloo(job);
   for (const RankOps& ops : job.view.ranks) {

@@ -93,7 +93,7 @@ struct WaitNode {
   std::uint32_t group = 0;
   std::int64_t position = 0;       // collectives
   std::vector<Rank> ranks;         // held up here, ascending
-  std::vector<const DumpOp*> ops;  // theirs
+  std::vector<const DumpOp*> ops;  // their calls
   std::vector<Blocker> blockers;   // ascending by rank
 };
 

@@ -58,7 +58,7 @@ void StoreService::serve_one(Rank rank) {
   requests_.erase(request);
 }
 
-// False when the rank has to wait.
+// False if the rank has to wait.
 bool StoreService::serve(Rank rank, StoreRequest& request) {
   const StoreCall& call = *request.call;
   if (!is_servable(rank, call)) {

@@ -119,7 +119,7 @@ void Call::add_parts() {
       {op_.tensors.input, Use::read, output_.offsets[seat_.rank], input_.offsets[seat_.rank], own});
 }
 
-// torch lays lists end to end.
+// torch concatenates lists.
 void Call::add_listed_parts() {
   for (const Tensor& tensor : *op_.tensors.outputs) {
     add(tensor.storage(), Use::both, memory_bytes_);

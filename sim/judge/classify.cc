@@ -24,7 +24,7 @@ std::string detail_of(const Evidence& evidence, const RankStatus& status) {
                   : exception_text(evidence, status);
 }
 
-// What puts two ranks into one class. Scope and call stand for the site: both are stable numbers.
+// Ranks with equal keys are in one class. Scope and call represent the site: both are stable numbers.
 using Key = std::tuple<RankStatus::State, GroupId, std::int64_t, std::int64_t, ScopeId, OpKind, Rank,
                        std::uint32_t, std::uint32_t, std::int64_t, Dtype, std::string>;
 

@@ -48,7 +48,7 @@ bool has_both_sides(const Incident& incident) {
 }
 
 // In a mismatch between a joined rank's hook and an active rank, the hook is to blame, unless the
-// active rank's call belongs to no joinable at all: then nothing could have shadowed it.
+// active rank's call does not belong to a joinable at all: then nothing could have shadowed it.
 void blame_hook(const Evidence& evidence, const Incident& incident, Finding& finding) {
   bool unshadowed = false;
   for (const OpVariant& variant : incident.variants) {
