@@ -1,4 +1,4 @@
-# What the scripts of this folder share.
+# Functions that the scripts of this folder share.
 
 fail() {
   echo "FAILED: $1" >&2
@@ -10,7 +10,7 @@ skip() {
   exit 77
 }
 
-# says FILE TEXT: the file has this line, or a line with this part.
+# says FILE TEXT: fails unless a line of the file contains the text.
 says() {
   grep --quiet --fixed-strings -- "$2" "$1" || { cat "$1"; fail "no \"$2\" in $1"; }
 }

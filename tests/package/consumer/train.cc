@@ -1,4 +1,4 @@
-// Prints what becomes of the program. The verdict is the exit code.
+// Prints the program's report. The exit code is 0 if the verdict is a deadlock.
 
 #include <iostream>
 
