@@ -3,12 +3,12 @@
 #   rollcall_add_scenario_test(NAME FILE [SEED n] [ARGS arg...] [LABELS label...] [TIMEOUT seconds])
 #   rollcall_discover_scenarios([PATH...] [PREFIX text] [ARGS arg...] [LABELS label...] [TIMEOUT seconds])
 #
-# One test of the first kind has all cases of its file; the second makes one for each. A test passes when its scenario comes out as its "expect" says, so a scenario that expects a deadlock passes
-# when it deadlocks: WILL_FAIL has no place here. The first function names one file. The second takes files and
-# folders, `scenarios` by default, and looks into them whenever ctest starts: a new scenario is a new test
-# without a build, and one that cannot be read is a test that fails. Its tests are called PREFIX and the path,
-# relative to the folder of the calling CMakeLists.txt; every test has the label `rollcall`. TIMEOUT is 60
-# unless said otherwise: wall-clock time of one scenario, whatever it simulates.
+# A test passes when its scenario ends as its "expect" says, so a scenario that expects a deadlock passes when it
+# deadlocks; do not use WILL_FAIL. The first function makes one test of all cases in one file. The second makes a test
+# for each case. It takes files and folders, `scenarios` by default, and scans them whenever ctest starts: a new
+# scenario is a new test without a build, and a file that cannot be read is a failing test. Its tests are called PREFIX
+# and the path, relative to the folder of the calling CMakeLists.txt. Every test has the label `rollcall`. TIMEOUT is 60
+# by default: the wall-clock time of one scenario, whatever it simulates.
 
 function(rollcall_add_scenario_test name file)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "SEED;TIMEOUT" "ARGS;LABELS")
@@ -50,7 +50,7 @@ set(TIMEOUT [=[@arg_TIMEOUT@]=])
 include([=[@CMAKE_CURRENT_FUNCTION_LIST_DIR@/rollcall_discover.cmake]=])
 ]==] text @ONLY)
   file(GENERATE OUTPUT "${file}_$<CONFIG>.cmake" CONTENT "${text}")
-  # Generators with several configurations tell ctest which one is tested; others have one.
+  # Multi-configuration generators tell ctest which configuration is tested; others have only one.
   file(WRITE "${file}.cmake" "if(NOT CTEST_CONFIGURATION_TYPE)
   set(CTEST_CONFIGURATION_TYPE [=[${CMAKE_BUILD_TYPE}]=])
 endif()
@@ -59,7 +59,7 @@ include(\"${file}_\${CTEST_CONFIGURATION_TYPE}.cmake\")
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${file}.cmake")
 endfunction()
 
-# Refuses what is not an argument or lacks its value, and gives the timeout its default.
+# Rejects unknown arguments and missing values, and sets the default timeout.
 function(_rollcall_check_arguments function unknown incomplete timeout)
   if(unknown)
     message(FATAL_ERROR "${function}: unknown arguments: ${unknown}")

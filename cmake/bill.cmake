@@ -1,5 +1,6 @@
-# The software bill of materials: which foreign code the program holds or needs, in which version and how it is linked,
-# as CycloneDX 1.5 (https://cyclonedx.org). It holds neither a time nor a serial number: the same build has the same bill.
+# The software bill of materials: which third-party code the program contains or needs, in which version and how it is
+# linked, as CycloneDX 1.5 (https://cyclonedx.org). It contains no time and no serial number, so the same build has the
+# same bill.
 
 set(ROLLCALL_BILL "${PROJECT_BINARY_DIR}/rollcall.cdx.json")
 set(bill_components "")
@@ -63,7 +64,7 @@ if(ROLLCALL_NCCL_INCLUDE_DIR AND ROLLCALL_CUDA_INCLUDE_DIR)
 endif()
 set(runtime_license "GPL-3.0-or-later WITH GCC-exception-3.1")
 set(runtime_version "${CMAKE_CXX_COMPILER_VERSION}")
-if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # another compiler with GCC's library, of which it knows the release
+if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # another compiler, which knows the release of GCC's library
   execute_process(COMMAND "${CMAKE_CXX_COMPILER}" -x c++ -std=c++20 -dM -E -include version /dev/null
     OUTPUT_VARIABLE macros)
   string(REGEX REPLACE ".*#define _GLIBCXX_RELEASE ([0-9]+).*" "\\1" runtime_version "${macros}")

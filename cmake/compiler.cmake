@@ -1,9 +1,9 @@
-# Compilers, flags, sanitizers and warnings: everything about how one file is compiled.
+# Compilers, flags, sanitizers and warnings: how a file is compiled.
 
 include(CheckCXXSourceCompiles)
 
-# Call sites come from std::source_location, and its absence is the first thing an old compiler would
-# stumble over. The text of an error in a header would not say what to do about it; this does.
+# Call sites come from std::source_location, which is the first thing that an old compiler lacks. An error in a header
+# would not say what to do about it; this message does.
 set(CMAKE_REQUIRED_FLAGS "-std=c++20")
 check_cxx_source_compiles("
   #include <source_location>
@@ -17,9 +17,9 @@ if(NOT ROLLCALL_HAS_SOURCE_LOCATION)
     "Clang 14 with GCC's standard library lacks it. Choose another with -DCMAKE_CXX_COMPILER=g++-12.")
 endif()
 
-# The same report on every machine: no a * b + c fused into one rounding. GCC fuses by default where
-# the processor can (always on aarch64, with -march=native on x86-64), which changes the last bit of
-# float arithmetic and with it every value and fingerprint derived from it.
+# Keeps reports the same on every machine: a * b + c must not be fused into one rounding. GCC fuses by default where the
+# processor can (always on aarch64, with -march=native on x86-64), which changes the last bit of float arithmetic, and
+# with it every value and fingerprint derived from it.
 add_compile_options(-ffp-contract=off)
 
 if(ROLLCALL_SANITIZE)
@@ -38,30 +38,31 @@ if(ROLLCALL_FUZZ)
 endif()
 
 if(ROLLCALL_REPRODUCIBLE)
-  # Assertions say where they stand. Only packages are built so: ccache would take each checkout for another program.
+  # Assertions contain their paths. Only packages are built this way: ccache would take each checkout for a different
+  # program.
   add_compile_options(
     "-ffile-prefix-map=${PROJECT_BINARY_DIR}/=" "-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=" -Werror=date-time)
   set(CMAKE_CXX_ARCHIVE_CREATE "<CMAKE_AR> qcD <TARGET> <LINK_FLAGS> <OBJECTS>")
   set(CMAKE_CXX_ARCHIVE_FINISH "<CMAKE_RANLIB> -D <TARGET>")
 endif()
 
-# A build folder that began without it goes on without it: another launcher would compile everything again.
+# A build folder that started without ccache stays without it: another launcher would compile everything again.
 if(NOT DEFINED ROLLCALL_CCACHE)
   find_program(ROLLCALL_CCACHE ccache)
 endif()
 mark_as_advanced(ROLLCALL_CCACHE)
 if(ROLLCALL_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # What is compiled with a precompiled header, the tests are, it remembers only where this is allowed.
+  # ccache caches files with a precompiled header, such as the tests, only with this setting.
   set(CMAKE_CXX_COMPILER_LAUNCHER
     "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros "${ROLLCALL_CCACHE}")
 endif()
 
-# Linked by our own targets only, so that nobody who embeds rollcall inherits the list.
+# Only our own targets link this, so that projects that embed rollcall do not inherit the list.
 add_library(rollcall_warnings INTERFACE)
 target_compile_options(rollcall_warnings INTERFACE
   -Wall
   -Wextra
-  $<$<NOT:$<BOOL:${CMAKE_UNITY_BUILD}>>:-Wshadow>  # of names in a file, not in its neighbours
+  $<$<NOT:$<BOOL:${CMAKE_UNITY_BUILD}>>:-Wshadow>  # within a file, not across a unity build's files
   -Wnon-virtual-dtor
   -Woverloaded-virtual
   -Wimplicit-fallthrough

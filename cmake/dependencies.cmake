@@ -1,8 +1,7 @@
-# The libraries rollcall is built on, and one line for each that is missing but not needed.
+# Finds the libraries that rollcall uses, and prints one line for each missing optional one.
 
-# Linked statically: a fiber switch through the shared library pays for the PLT and for a call that
-# looks up the thread's storage, a third of its instructions. 1.74 (Debian 11's) has everything we
-# call; 1.81 is what we measure with.
+# Linked statically: a fiber switch through the shared library pays for the PLT and for a call that looks up the
+# thread's storage, a third of its instructions. 1.74 (in Debian 11) has everything we call; we measure with 1.81.
 set(Boost_USE_STATIC_LIBS ON)
 set(Boost_NO_WARN_NEW_VERSIONS ON)
 find_package(Boost 1.74 CONFIG REQUIRED COMPONENTS fiber context)
@@ -22,12 +21,12 @@ set(ROLLCALL_FMT $<IF:$<BOOL:${ROLLCALL_PORTABLE}>,fmt::fmt-header-only,fmt::fmt
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
 
-# Traces and dumps: gzip, and Perfetto's protobuf, which protozero writes without a compiler of protocols.
+# For traces and dumps: gzip, and Perfetto's protobuf, which protozero writes without a protobuf compiler.
 find_package(ZLIB REQUIRED)
 find_path(PROTOZERO_INCLUDE_DIR protozero/pbf_writer.hpp REQUIRED)
 mark_as_advanced(PROTOZERO_INCLUDE_DIR)
 
-# Dumps and traces that somebody packed with zstd. Without it they are refused by name.
+# For dumps and traces packed with zstd. Without it, rollcall refuses them with a message that names zstd.
 find_path(ROLLCALL_ZSTD_INCLUDE_DIR zstd.h)
 mark_as_advanced(ROLLCALL_ZSTD_INCLUDE_DIR)
 if(ROLLCALL_ZSTD_INCLUDE_DIR)
@@ -38,8 +37,8 @@ else()
   set(ROLLCALL_HAS_ZSTD FALSE)
 endif()
 
-# What real runs need. A machine without them still builds, tests and simulates everything else, and so does one on
-# which -DROLLCALL_WITH_NCCL=OFF, say, tells us not to look.
+# Libraries for real runs. A machine without them still builds, tests and simulates everything else, and so does one on
+# which an option such as -DROLLCALL_WITH_NCCL=OFF disables the search.
 function(rollcall_look_for name header)
   string(TOUPPER "${name}" key)
   option(ROLLCALL_WITH_${key} "Use ${name} where it is found" ON)

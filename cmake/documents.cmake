@@ -1,4 +1,4 @@
-# The manual page, the completions, and what Debian wants to find beside a program. The program itself writes the
+# The manual page, the completions, and the documents that Debian requires with a program. The program itself writes the
 # first two, so they are built after it.
 
 find_program(ROLLCALL_GZIP gzip)
@@ -6,7 +6,7 @@ mark_as_advanced(ROLLCALL_GZIP)
 set(documents "${PROJECT_BINARY_DIR}/documents")
 file(MAKE_DIRECTORY "${documents}")
 
-# rollcall_document(FILE DESTINATION [ARGUMENT...]): what `rollcall ARGUMENT...` prints.
+# rollcall_document(FILE DESTINATION [ARGUMENT...]): makes FILE from the output of `rollcall ARGUMENT...`.
 function(rollcall_document file destination)
   add_custom_command(OUTPUT "${documents}/${file}"
     COMMAND rollcall ${ARGN} --output "${documents}/${file}"
@@ -24,8 +24,8 @@ rollcall_document(_rollcall "${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions" co
 rollcall_document(rollcall.fish "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d" completion fish)
 rollcall_document(rollcall.1 "" manual)
 
-# Without a time stamp, so that the same sources give the same package.
-# rollcall_compressed(FILE DESTINATION COMPONENT)
+# Compresses without a time stamp, so that the same sources give the same package. rollcall_compressed(FILE DESTINATION
+# COMPONENT)
 function(rollcall_compressed file destination component)
   get_property(known GLOBAL PROPERTY ROLLCALL_DOCUMENTS)
   if(ROLLCALL_GZIP AND NOT "${file}.gz" IN_LIST known)
@@ -47,11 +47,11 @@ rollcall_compressed("${documents}/rollcall.1" "${CMAKE_INSTALL_MANDIR}/man1" pro
 configure_file(CHANGELOG.md "${documents}/changelog" COPYONLY)
 rollcall_compressed("${documents}/changelog" "${CMAKE_INSTALL_DATADIR}/doc/rollcall" program)
 
-# Debian's copyright and changelog, for each package. The date is that of the sources.
+# Debian's copyright and changelog for each package. The date is that of the sources.
 execute_process(COMMAND git log -1 --format=%aD WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
   OUTPUT_VARIABLE date OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 if(NOT date)
-  string(TIMESTAMP date "%a, %d %b %Y %H:%M:%S +0000" UTC)  # as SOURCE_DATE_EPOCH says, where it is set
+  string(TIMESTAMP date "%a, %d %b %Y %H:%M:%S +0000" UTC)  # SOURCE_DATE_EPOCH, if it is set
 endif()
 configure_file(cmake/debian/changelog.in "${documents}/changelog.Debian" @ONLY)
 foreach(package_and_component "rollcall;program" "librollcall-dev;development" "python3-pytest-rollcall;pytest")

@@ -1,5 +1,6 @@
-# rollcall_embed(TARGET FUNCTION HEADER NAMESPACE FILE...): the program carries the files' text, one after the other, so
-# that it works wherever it is copied. HEADER declares the FUNCTION that returns it. A FILE may be a target: what it builds.
+# rollcall_embed(TARGET FUNCTION HEADER NAMESPACE FILE...): embeds the concatenated text of the files, so that the
+# program works wherever it is copied. HEADER declares the FUNCTION that returns the text. If a FILE is a target, the
+# file that it builds is embedded.
 
 function(rollcall_embed target function header namespace)
   set(files "")

@@ -1,7 +1,7 @@
 # cmake "-DINPUT=FILE;..." -DOUTPUT=FILE.cc -DHEADER=declaring.h -DFUNCTION=name -DNAMESPACE=a::b -P embed_text.cmake
 #
-# Writes a C++ source whose FUNCTION returns INPUT's text as a std::string_view; of several files, one after
-# the other. The text travels as numbers: compilers limit the length of a string literal, and no text can break out of an array.
+# Writes a C++ source whose FUNCTION returns the concatenated text of the INPUT files as a std::string_view. The text is
+# stored as numbers: compilers limit the length of a string literal, and no text can break out of an array.
 
 foreach(argument INPUT OUTPUT HEADER FUNCTION NAMESPACE)
   if(NOT DEFINED ${argument})

@@ -1,5 +1,5 @@
-# What `cmake --install` installs, in three components: `program` (the command and what it says about itself),
-# `pytest` (the plugin) and `development` (headers, libraries, the CMake package).
+# What `cmake --install` installs, in three components: `program` (the command and its documents), `pytest` (the plugin)
+# and `development` (headers, libraries, the CMake package).
 
 include(CMakePackageConfigHelpers)
 
@@ -16,8 +16,8 @@ install(DIRECTORY scenarios/examples scenarios/large scenarios/real_hangs
 install(FILES scenarios/pytest/pytest_rollcall.py DESTINATION lib/python3/dist-packages COMPONENT pytest)
 install(FILES README.md SECURITY.md "${ROLLCALL_BILL}" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT program)
 
-# Link-time optimisation leaves objects that only the same compiler can link: fine for the program, useless as
-# a library.
+# Link-time optimization produces objects that only the same compiler can link: fine for the program, useless as a
+# library.
 if(CMAKE_INTERPROCEDURAL_OPTIMIZATION)
   install(CODE "message(STATUS \"rollcall: built with link-time optimisation, so the C++ library is not \
 installed; the preset `package` builds it\")" COMPONENT development)
@@ -33,7 +33,7 @@ install(EXPORT rollcallTargets NAMESPACE rollcall:: DESTINATION "${rollcall_cmak
 install(EXPORT rollcallRealTargets NAMESPACE rollcall:: DESTINATION "${rollcall_cmake_dir}"
   COMPONENT development)
 
-# Read when it is installed, so that a header is never older than the library beside it.
+# Headers are read at install time, so that a header is never older than its library.
 install(CODE "set(SOURCE_DIR \"${PROJECT_SOURCE_DIR}\")
   set(INCLUDE_DIR \"${CMAKE_INSTALL_INCLUDEDIR}\")" COMPONENT development)
 install(SCRIPT cmake/install_headers.cmake COMPONENT development)

@@ -1,6 +1,7 @@
-# Installs the headers of the C++ library below INCLUDE_DIR/rollcall, with the paths they have here: those that
-# are meant to be included, and what they include. "sim/c10d/op.h" becomes "rollcall/sim/c10d/op.h" inside them,
-# so that only INCLUDE_DIR itself has to be searched and nobody else's sim/ is in the way.
+# Installs the headers of the C++ library below INCLUDE_DIR/rollcall, with the paths that they have here: the headers
+# that are meant to be included, and those that they include. Inside them, "sim/c10d/op.h" becomes
+# "rollcall/sim/c10d/op.h", so that only INCLUDE_DIR itself has to be searched, and no other project's sim/ is in the
+# way.
 
 cmake_policy(VERSION 3.25)
 

@@ -1,7 +1,7 @@
-# ROLLCALL_LIBRARIES: what `rollcall --version` says about the libraries it was built with. Of those that are not
-# linked, Gloo's and NVIDIA's, the headers say which they are.
+# ROLLCALL_LIBRARIES: what `rollcall --version` says about the libraries that it was built with. The versions of Gloo
+# and of NVIDIA's libraries come from their headers.
 
-# rollcall_header_version(RESULT FILE MACRO...): "2.27.3" of `#define MACRO 2` and so on.
+# rollcall_header_version(RESULT FILE MACRO...): makes "2.27.3" from `#define MACRO 2` and so on.
 function(rollcall_header_version result file)
   set(parts "")
   foreach(macro IN LISTS ARGN)

@@ -1,6 +1,6 @@
-# Packages: `cpack -G DEB` and `cpack -G TGZ` in the build folder of the preset `package`. Three Debian packages:
-# rollcall, the program; librollcall-dev, the C++ library; python3-pytest-rollcall, the plugin. What the program
-# depends on dpkg-shlibdeps finds out.
+# Packages: `cpack -G DEB` and `cpack -G TGZ` in the build folder of the preset `package`. There are three Debian
+# packages: rollcall, the program; librollcall-dev, the C++ library; and python3-pytest-rollcall, the plugin.
+# dpkg-shlibdeps finds the dependencies of the program.
 
 set(ROLLCALL_MAINTAINER "rollcall developers <maintainers@rollcall.invalid>" CACHE STRING
   "Who answers for a package: NAME <ADDRESS>")

@@ -1,5 +1,5 @@
-# rollcall::zstd: the library of zstd, looked for on the machine that links it. Also part of the installed package, if
-# that was built with it.
+# rollcall::zstd: zstd's library, found on the machine that links it. This file is also part of the installed package,
+# if that was built with zstd.
 
 find_library(ROLLCALL_ZSTD_LIBRARY zstd)
 mark_as_advanced(ROLLCALL_ZSTD_LIBRARY)

@@ -1,9 +1,9 @@
-// For ROLLCALL_PORTABLE: the two functions of a newer glibc that GCC 12's libraries ask for when they are linked
+// For ROLLCALL_PORTABLE: the two functions of a newer glibc that GCC 12's libraries need when they are linked
 // statically, so that the program runs on glibc 2.34.
 //
-// The unwinder asks for _dl_find_object (2.35): which object an address is in, and where its exception tables begin;
-// glibc's manual, "Dynamic Linker Introspection". Here it is asked the older way.
-// std::random_device asks for arc4random (2.36), which is the kernel's randomness.
+// The unwinder needs _dl_find_object (2.35), which says which object contains an address, and where its exception
+// tables begin; see glibc's manual, "Dynamic Linker Introspection". This version finds the answer in the older way.
+// std::random_device needs arc4random (2.36), which returns the kernel's randomness.
 
 #include <dlfcn.h>
 #include <link.h>
@@ -16,7 +16,7 @@
 extern "C" std::uint32_t arc4random() noexcept {
   std::uint32_t value = 0;
   if (::getrandom(&value, sizeof value, 0) != sizeof value) {
-    std::abort();  // before 3.17, Linux had none; nobody can do without
+    std::abort();  // Linux before 3.17 had no getrandom, and there is no substitute
   }
   return value;
 }
