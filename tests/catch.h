@@ -1,6 +1,6 @@
 #pragma once
 
-// Catch2, version 2 or 3: what tests use of it, by one name for both.
+// Catch2, version 2 or 3: the parts that tests use, under the same names for both.
 
 #include <string>
 

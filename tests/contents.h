@@ -1,6 +1,6 @@
 #pragma once
 
-// What is in a file that a test relies on.
+// Reads a file that a test relies on.
 
 #include <filesystem>
 #include <fstream>

@@ -1,5 +1,5 @@
-// Every file that a fuzzer has found worth keeping, read once more: what made a reader fall over must not do so
-// again. docs/fuzzing.md says how the files come here.
+// Reads every file that the fuzzers have kept once more: an input that once crashed a reader must not do so again.
+// docs/fuzzing.md says where the files come from.
 
 #include <filesystem>
 #include <fstream>
@@ -43,7 +43,7 @@ TEST_CASE("every folder of the corpus belongs to a reader", "[corpus]") {
   }
 }
 
-// Inputs that no fuzzer has to find.
+// Inputs for which no fuzzer is needed.
 TEST_CASE("every reader survives nothing, one byte and much of the same", "[corpus]") {
   for (const Target& target : targets) {
     CAPTURE(target.name);

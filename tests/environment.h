@@ -1,6 +1,6 @@
 #pragma once
 
-// What whoever starts the tests asks for: more of them, others of them.
+// Environment variables with which a user of the tests asks for more of them, or for different ones.
 
 #include <cstdint>
 #include <cstdlib>

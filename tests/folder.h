@@ -1,6 +1,6 @@
 #pragma once
 
-// A folder of a test's own, gone with the object.
+// A test's own temporary folder, which is removed with the object.
 
 #include <filesystem>
 #include <fstream>
@@ -25,7 +25,7 @@ class Folder {
 
   std::string path() const { return path_.string(); }
   std::string path(const std::string& name) const { return (path_ / name).string(); }
-  // The file's path.
+  // Returns the file's path.
   std::string write(const std::string& name, const std::string& bytes) const {
     std::ofstream(path(name), std::ios::binary) << bytes;
     return path(name);

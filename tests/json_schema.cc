@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-// Keywords that describe, and say nothing about what is valid.
+// Keywords that only describe, and do not affect validity.
 const std::set<std::string> notes{"$schema", "$id",     "title",       "description", "examples",
                                   "format",  "default", "definitions", "then"};
 
@@ -25,7 +25,7 @@ class Validator {
  public:
   explicit Validator(const json& schema) : schema_(schema) {}
 
-  // What is wrong, with its place; a line each.
+  // Returns a line for each error, with its place.
   std::string check(const json& value, const json& rule, const std::string& place) const {
     if (rule.contains("$ref")) {
       return check(value, schema_.at(json::json_pointer(rule["$ref"].get<std::string>().substr(1))), place);
@@ -82,7 +82,7 @@ class Validator {
         keyword == "additionalProperties") {
       return value.is_object() ? check_object(value, rule, keyword, argument, place) : "";
     }
-    return unless(keyword == "else" || notes.contains(keyword));  // one that this validator does not know
+    return unless(keyword == "else" || notes.contains(keyword));  // a keyword it does not know
   }
 
   std::string check_list(const json& value, const std::string& keyword, const json& argument,

@@ -1,6 +1,6 @@
 #pragma once
 
-// JSON Schema, as an editor or a service applies it.
+// A JSON Schema validator, which works like that of an editor or a service.
 
 #include <string>
 
@@ -8,7 +8,7 @@
 
 namespace rollcall::test {
 
-// What the schema (draft 7) objects to, a line for each objection; nothing if it accepts the document.
+// Returns a line for each violation of the schema (draft 7), empty if the document is valid.
 std::string objections(const nlohmann::json& schema, const nlohmann::json& document);
 
 }  // namespace rollcall::test

@@ -1,5 +1,5 @@
 // A rank program in C++, tested like any other code. The README shows the lines between the two marks;
-// tests/readme_test.cc sees to it that they are these.
+// tests/readme_test.cc checks that they are the same.
 
 #include <memory>
 
@@ -28,7 +28,7 @@ TEST_CASE("rank 0 leaves the training loop too early", "[fiber]") {
 
 namespace {
 
-// The same gradients as a Joinable: the hook repeats, with zeros, what an iteration does.
+// The same gradients as a Joinable: the hook repeats the calls of an iteration with zeros.
 class Gradients final : public Joinable {
  public:
   void average() {
@@ -46,7 +46,7 @@ class Gradients final : public Joinable {
   };
 
   static void add(double value) {
-    Scope scope("gradients", "gradients");  // an iteration's calls pair with its hook's and no others
+    Scope scope("gradients", "gradients");  // pairs an iteration's calls only with its hook's
     all_reduce(Tensor::full({1000}, value));
   }
 };

@@ -1,4 +1,4 @@
-// What the documents show is what the program does: reports, scenarios, code and links in them.
+// Checks that the documents show what the program does: their reports, scenarios, code and links.
 
 #include <algorithm>
 #include <filesystem>
@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 const fs::path root = ROLLCALL_SOURCE_DIR;
 
-// The insides of the README's fenced blocks that are marked `language`.
+// Returns the contents of the README's fenced blocks that are marked `language`.
 std::vector<std::string> blocks(const std::string& language) {
   const std::string text = contents(root / "README.md");
   const std::string fence = "\n```" + language + "\n";

@@ -1,6 +1,6 @@
 #pragma once
 
-// The PyTorch scripts of tests/scripts, recorded by the program.
+// Helpers for tests that record the PyTorch scripts of tests/scripts.
 
 #include <fstream>
 #include <string>
@@ -10,12 +10,13 @@
 
 namespace rollcall::test {
 
-// 'tests/scripts/counter.py', for a shell.
+// Returns the script's path, quoted for a shell: 'tests/scripts/counter.py'.
 inline std::string script(const std::string& name) {
   return "'" ROLLCALL_SOURCE_DIR "/tests/scripts/" + name + ".py'";
 }
 
-// The line of a script that ends in "# MISTAKE name": "mistakes.py:17"; without the comment, "mistakes.py:0".
+// Returns the line of a script that ends in "# MISTAKE name", such as "mistakes.py:17", or "mistakes.py:0" if there is
+// none.
 inline std::string mistake_line(const std::string& name, const std::string& file = "mistakes") {
   std::ifstream in(ROLLCALL_SOURCE_DIR "/tests/scripts/" + file + ".py");
   std::size_t number = 0;
@@ -27,7 +28,7 @@ inline std::string mistake_line(const std::string& name, const std::string& file
   return file + ".py:" + std::to_string(found);
 }
 
-// Is there a Python with torch? Says so once if there is none: then nothing can be recorded here.
+// True if there is a Python with torch. If there is none, nothing can be recorded here, and a message says so once.
 inline bool has_torch() {
   static const bool has = [] {
     const bool found =
@@ -40,7 +41,7 @@ inline bool has_torch() {
   return has;
 }
 
-// The release of PyTorch that the torch here stands for: "1.13".
+// Returns the PyTorch release that the installed torch counts as: "1.13".
 inline std::string recorded_torch() {
   static const std::string release = [] {
     const Shell shell;

@@ -1,6 +1,6 @@
 #pragma once
 
-// The program as users and scripts meet it: run by a shell, in a folder of its own.
+// Runs the program as users and scripts do: from a shell, in a folder of its own.
 
 #include <array>
 #include <cstdio>
@@ -23,7 +23,7 @@ struct Outcome {
   std::string err;
 };
 
-// A folder of its own, and the program run in it by a shell.
+// A temporary folder, in which a shell runs the program.
 class Shell {
  public:
   Shell()
@@ -42,7 +42,7 @@ class Shell {
     std::ofstream(path(name), std::ios::binary) << text;
   }
 
-  // `arguments` may redirect; `before` may set variables or wrap the program.
+  // `arguments` may redirect output; `before` may set variables or wrap the program.
   Outcome rollcall(const std::string& arguments, const std::string& before = "") const {
     return run("env -u NO_COLOR -u CLICOLOR_FORCE TERM=xterm " + before + " '" ROLLCALL_CLI "' " + arguments);
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Two hosts on one machine: network namespaces with a wire between them.
+// Two hosts on one machine: two connected network namespaces.
 
 #include <cstdlib>
 #include <string>
@@ -14,7 +14,7 @@ inline bool succeeds(const std::string& command) {
   return std::system((command + " >/dev/null 2>&1").c_str()) == 0;
 }
 
-// Needs root and iproute2. `made` says whether there are two hosts.
+// Needs root and iproute2. `made` is true if there are two hosts.
 class TwoHosts {
  public:
   TwoHosts()
@@ -33,7 +33,7 @@ class TwoHosts {
   TwoHosts& operator=(const TwoHosts&) = delete;
 
   bool made() const { return made_; }
-  // The words before a command that run it on that host, 0 or 1. The first is where the master is.
+  // Returns the words that run the command after them on that host, 0 or 1. The master is on host 0.
   std::string on(int host) const {
     return fmt::format(
         "ip netns exec {} env MASTER_ADDR=10.77.0.1 MASTER_PORT=29500 "

@@ -1,8 +1,8 @@
-// Memory that runs out anywhere: whole commands, of which the n-th allocation fails, or all from the n-th on. Each has
-// to come to what it comes to otherwise, or say that there is no memory; no file may be there by half, nothing may be
-// kept, and what runs afterwards has to work.
+// Lets memory run out anywhere: runs whole commands whose n-th allocation fails, or all from the n-th on. Each command
+// has to end as it does otherwise, or say that there is no memory. It may not leave an incomplete file or leak memory,
+// and the next command has to work.
 //
-// A program of its own, because of its operator new.
+// This is a separate program, because of its operator new.
 
 #include <cstdlib>
 #include <filesystem>
@@ -22,7 +22,7 @@
 #include "tests/folder.h"
 #include "tests/shell.h"
 
-// Thousands of files, none of which has to outlive the machine.
+// The tests write thousands of files, none of which has to survive a crash of the machine.
 extern "C" int fsync(int) { return 0; }
 
 namespace rollcall::test {
@@ -38,7 +38,7 @@ const char* const uneven =
   "program": [{"for_each_input": "i", "do": [
     {"all_reduce": {"numel": 4, "value": "rank", "label": "step"}}, {"print": "{rank} {i}"}]}]})";
 
-// What the process says that carried a command out, if it comes to that.
+// What the process that ran the command reports, if it gets that far.
 struct Ending {
   bool is_known = false;
   std::int64_t failures = 0;
@@ -52,7 +52,7 @@ struct Came {
   bool did_fail = true;   // at least one allocation
   std::int64_t kept = 0;  // allocations
   std::string said;
-  std::map<std::string, std::string> files;  // what it wrote, by name
+  std::map<std::string, std::string> files;  // that it wrote, by name
 };
 
 // A command that writes into the folder `out`.
@@ -70,12 +70,12 @@ class Command {
     arguments_.insert(arguments_.begin(), "rollcall");
     clear();
     const int terminal = ::dup(STDERR_FILENO);
-    carry_out(nowhere, Shortage::once);  // what is made once is made now
+    carry_out(nowhere, Shortage::once);  // creates everything that is created only once
     ::dup2(terminal, STDERR_FILENO);
     ::close(terminal);
   }
 
-  // In a process of its own, which may crash.
+  // Runs the command in a process of its own, which may crash.
   Came run(std::int64_t n, Shortage shortage) const {
     clear();
     *ending = {};
@@ -128,18 +128,18 @@ void check(const Came& came, const Came& otherwise) {
     CHECK(came.files == otherwise.files);
     CHECK(
         came.kept ==
-        0);  // before an end it does not matter: constructors of nlohmann::json that fail lose what they have
+        0);  // does not matter if it fails: constructors of nlohmann::json that fail leak what they have
     return;
   }
   CHECK(came.said.find("rollcall: error: out of memory; ") != std::string::npos);
-  for (const auto& [name, text] : came.files) {  // as many as were written by then
+  for (const auto& [name, text] : came.files) {  // those that were written by then
     CAPTURE(name, text);
     CHECK(otherwise.files.contains(name));
     CHECK(text == otherwise.files.at(name));
   }
 }
 
-// Every early allocation, and fewer and fewer of the later ones, until one lies behind the command's end.
+// Fails every early allocation, and fewer and fewer of the later ones, until one is after the command's end.
 void fail_everywhere(const Command& command, Shortage shortage) {
   const bool every_one = std::getenv("ROLLCALL_EVERY_ALLOCATION") != nullptr;
   const Came otherwise = command.run(nowhere, shortage);
@@ -160,7 +160,7 @@ void fail_everywhere(const Command& command, Shortage shortage) {
 const std::string dumps = ROLLCALL_SOURCE_DIR "/tests/data/flight_recorder/tp_dp_crossed_4/";
 
 void fail_everywhere(const std::vector<std::string>& arguments) {
-  ::setenv("SOURCE_DATE_EPOCH", "1700000000", 1);  // equal reports of equal runs
+  ::setenv("SOURCE_DATE_EPOCH", "1700000000", 1);  // equal runs give equal reports
   const Command command(arguments);
   for (const Shortage shortage : {Shortage::once, Shortage::for_good}) {
     CAPTURE(arguments, shortage == Shortage::for_good);

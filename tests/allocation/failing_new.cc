@@ -10,10 +10,10 @@ namespace rollcall::test {
 
 namespace {
 
-// Far from both ends: nothing fails.
+// Far from both limits: nothing fails.
 constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max() / 2;
 
-std::atomic<std::int64_t> until_failure = never;  // negative: it is over
+std::atomic<std::int64_t> until_failure = never;  // negative: it has failed
 std::atomic<bool> fails_for_good = false;
 std::atomic<std::int64_t> failed = 0;
 std::atomic<std::int64_t> held = 0;
@@ -28,7 +28,7 @@ bool fails_now() {
 void* allocated(void* memory) {
   if (memory == nullptr) {
     if (const std::new_handler handler = std::get_new_handler()) {
-      handler();  // throws, or has made room: for a test the same
+      handler();  // throws, or has freed memory: the same for a test
     }
     throw std::bad_alloc();
   }
@@ -60,7 +60,7 @@ std::int64_t allocations_held() { return held; }
 
 }  // namespace rollcall::test
 
-// The other forms of new and delete call these.
+// The other forms of new and delete call these ones.
 
 void* operator new(std::size_t size) {
   using namespace rollcall::test;

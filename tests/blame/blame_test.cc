@@ -1,4 +1,4 @@
-// Who is to blame, held against jobs whose mistake is known because it was drawn.
+// Compares the blame with the truth, in random jobs whose mistake is known.
 
 #include <cstdlib>
 #include <map>
@@ -22,7 +22,7 @@
 namespace rollcall::blame {
 namespace {
 
-// How many jobs were judged, and how many of these rightly.
+// How many jobs were judged, and how many of them correctly.
 struct Score {
   int jobs = 0;
   int exact = 0;
@@ -37,7 +37,7 @@ struct Score {
 
 struct Scores {
   Score run;
-  Score diagnose;  // of jobs whose mistake recorders keep
+  Score diagnose;  // for jobs whose mistake recorders keep
 
   void add(const Scores& other) {
     run.add(other.run);
@@ -53,7 +53,7 @@ scenario::Scenario scenario_of(const DrawnJob& job) {
 
 Report run_job(const DrawnJob& job) { return scenario::run(scenario_of(job)); }
 
-// The dumps that the recorders of a job would leave, written to files and read back.
+// Diagnoses the dumps that the recorders of a job would leave, written to files and read back.
 Diagnosis diagnose(const DrawnJob& job) {
   const scenario::RecordedRun run = scenario::record_run(scenario_of(job));
   const test::Folder folder;
@@ -78,7 +78,7 @@ Score judged(const DrawnJob& job, std::uint64_t seed, const char* door, const Fi
   return {1, exact ? 1 : 0, !exact && is_sure ? 1 : 0};
 }
 
-// Some mistakes do no harm where they are made, and count for nothing.
+// Some mistakes do no harm where they are made, and do not count.
 Scores score_of(const DrawnJob& job, std::uint64_t seed) {
   const Report report = run_job(job);
   const Finding* finding = finding_of(report.verdict);
@@ -110,7 +110,7 @@ void print(const Table& table, Score Scores::*door) {
 
 }  // namespace
 
-// ROLLCALL_DRAWN_FIRST and ROLLCALL_DRAWN_JOBS: other jobs, and more.
+// ROLLCALL_DRAWN_FIRST and ROLLCALL_DRAWN_JOBS select other jobs, and more of them.
 TEST_CASE("nobody is to blame in drawn jobs without a mistake", "[blame][fiber]") {
   const std::uint64_t first = test::number_from_environment("ROLLCALL_DRAWN_FIRST", 0);
   for (std::uint64_t seed = first; seed < first + test::number_from_environment("ROLLCALL_DRAWN_JOBS", 60);
@@ -135,8 +135,8 @@ TEST_CASE("whoever was told to deviate is to blame, and nobody else", "[blame][f
   CHECK(all.diagnose.surely_wrong == 0);
 }
 
-// ROLLCALL_DRAWN_JOBS=10000 rollcall_tests '[.blame-table]' prints the tables of docs/blame.md; ROLLCALL_DRAWN_FIRST
-// is the first seed, for jobs that nobody has seen.
+// ROLLCALL_DRAWN_JOBS=10000 rollcall_tests '[.blame-table]' prints the tables of docs/blame.md; ROLLCALL_DRAWN_FIRST is
+// the first seed, for jobs that have not been seen before.
 TEST_CASE("a table of drawn jobs, by mistake and layout", "[.blame-table][fiber]") {
   Table table;
   Scores all;

@@ -11,7 +11,7 @@
 namespace rollcall::blame {
 namespace {
 
-// Who deviates, and when.
+// Which ranks deviate, and when.
 struct Deviation {
   RankSet ranks;
   std::string condition;  // an expression
@@ -53,7 +53,7 @@ class Author {
     DrawnJob job;
     job.layout = layout_.name;
     job.mistake = "none";
-    // Not every mistake can be made in every place: another place, or another mistake, then.
+    // Not every mistake can be made in every place, so this tries other places and other mistakes.
     for (int tries = 0; !healthy && job.mistake == "none" && tries < 200; ++tries) {
       const std::string mistake = random_.one_of(mistakes());
       if (const auto deviation = deviate(mistake)) {
@@ -71,7 +71,7 @@ class Author {
   const Piece& piece() const { return pieces(section_)[piece_]; }
   Json& argument(Json& call, const char* name) { return call.begin().value()[name]; }
 
-  // Alone in its step, or in every one; with peers of its own kind that do as they should.
+  // Draws ranks that deviate in one step or in every step, and that have peers which do not deviate.
   std::optional<Deviation> draw_ranks(const Piece& piece) {
     std::vector<Rank> candidates;
     for (Rank rank = 0; rank < layout_.world_size; ++rank) {
@@ -101,7 +101,7 @@ class Author {
     if (deviation.ranks.empty() || !leaves_witnesses(piece, deviation.ranks)) {
       return std::nullopt;
     }
-    // Whoever deviates in every step has to have many peers, or nobody could tell who is right.
+    // A rank that deviates in every step needs many peers, or it would be impossible to say which side is right.
     if (candidates.size() >= 4 && random_.once_in(4) && layout_.name != "parameter server") {
       return deviation;
     }
@@ -116,7 +116,7 @@ class Author {
            (backend_ == "nccl" || !piece().is_message());
   }
 
-  // Nobody could miss a call that no member of a group makes.
+  // If no member of a group makes a call, no rank misses it.
   bool leaves_witnesses(const Piece& piece, const RankSet& ranks) const {
     if (piece.is_message()) {
       return ranks.size() == 1;
@@ -208,7 +208,7 @@ class Author {
       if (every_step || !right.loop.empty()) {
         return false;
       }
-      catches_ = true;  // around the rest of the step
+      catches_ = true;  // catches around the rest of the step
     } else if (mistake == "wrong numel") {
       if (!is_plain || !right.calls.front().begin().value().contains("numel") || right.is_message()) {
         return false;

@@ -1,8 +1,7 @@
 #pragma once
 
-// Jobs as people lay them out, with one mistake. Layout, sizes, the mistake, who makes it and when are drawn from a
-// seed, so that the truth is known: whoever was told to deviate is to blame. Equal seeds give equal jobs on every
-// machine.
+// Realistic jobs with one mistake. The layout, the sizes, the mistake, its ranks and its time are drawn from a seed, so
+// the truth is known: the ranks that were told to deviate are to blame. Equal seeds give equal jobs on every machine.
 
 #include <cstdint>
 #include <string>
@@ -17,14 +16,14 @@ struct DrawnJob {
   std::string mistake;      // "none" for a healthy job
   std::string scenario;     // the text of its file
   RankSet culprits;         // empty for a healthy one
-  bool is_recorded = true;  // a Flight Recorder keeps what was called wrongly
+  bool is_recorded = true;  // true if a Flight Recorder shows the wrong call
 };
 
-// In the order of tables.
+// In the order of the tables.
 const std::vector<std::string>& layouts();
 const std::vector<std::string>& mistakes();
 
-// The mistake is left out with `healthy`.
+// With `healthy`, the job has no mistake.
 DrawnJob drawn_job(std::uint64_t seed, bool healthy = false);
 
 }  // namespace rollcall::blame

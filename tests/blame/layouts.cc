@@ -113,7 +113,7 @@ void draw_tp_dp(Layout& layout, Random& random) {
   layout.step = {step};
 }
 
-// The pieces of one microbatch's way forward, or back.
+// Returns the pieces of one microbatch's forward or backward pass.
 std::vector<Piece> passage(const Layout& layout, bool forward, bool has_labels, bool has_tp) {
   constexpr int numel = 128;
   const Rank stages = layout.shape.front();
@@ -158,7 +158,8 @@ void draw_pp(Layout& layout, Random& random) {
   }
 }
 
-// A message each way between two neighbors, started together, because each would wait for the other to receive first.
+// A message each way between two neighbors. Both start together, because otherwise each would wait for the other to
+// receive first.
 Piece exchange(const std::string& peer, const std::string& condition, std::function<bool(Rank)> runs_on,
                const std::string& loop) {
   Json both = Json::array(
@@ -170,7 +171,7 @@ Piece exchange(const std::string& peer, const std::string& condition, std::funct
           loop};
 }
 
-// Warm-up, one forward and one backward by turns, cool-down.
+// Warm-up, then one forward and one backward in turn, then cool-down.
 void draw_1f1b(Layout& layout, Random& random) {
   const Rank stages = between(random, 2, 4);
   set_mesh(layout, {"pp", "dp"}, {stages, between(random, 2, 3)});
@@ -208,7 +209,7 @@ void draw_pp_dp_tp(Layout& layout, Random& random) {
   }
 }
 
-// Two chunks of layers on each stage: what leaves the last stage goes on at the first.
+// Two chunks of layers on each stage: the output of the last stage continues at the first.
 void draw_interleaved(Layout& layout, Random& random) {
   const Rank stages = between(random, 3, 5);
   set_mesh(layout, {"pp", "dp"}, {stages, between(random, 2, 3)});

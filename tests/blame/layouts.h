@@ -1,6 +1,6 @@
 #pragma once
 
-// Healthy training loops: what one step of every rank calls, piece by piece.
+// Healthy training loops: the calls of one step of every rank, piece by piece.
 
 #include <functional>
 #include <map>
@@ -17,7 +17,7 @@ namespace rollcall::blame {
 using Json = nlohmann::ordered_json;
 using conformance::Random;
 
-// One call of a step. Inside a loop it is made once for every microbatch.
+// One call of a step. Inside a loop, the call is made once for every microbatch.
 struct Piece {
   std::vector<Json> calls;  // {"all_reduce": {...}}, and statements that belong to it
   std::string group{};      // of a collective; empty: a message
@@ -29,7 +29,7 @@ struct Piece {
   bool is_one_call() const { return calls.size() == 1; }
 };
 
-// Pieces that follow each other, in a loop or not.
+// Consecutive pieces, in a loop or not.
 struct Section {
   std::string count = "1";  // how often: an expression
   std::string loop{};       // the variable; empty: once
@@ -47,7 +47,7 @@ struct Layout {
   Rank steps = 0;
 
   Rank coordinate(Rank rank, const std::string& dim) const;
-  // The group of `rank` in a dimension, or the world.
+  // Returns the group of `rank` in a dimension, or the world.
   std::vector<Rank> members(const std::string& group, Rank rank) const;
 };
 

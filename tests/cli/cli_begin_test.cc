@@ -1,4 +1,4 @@
-// What helps to begin: init, completion, manual, --version.
+// Commands for getting started: init, completion, manual, --version.
 
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* scenario = "scenarios/training_loop.rollcall.json";
 
-// Commands that `rollcall --help` lists: words of two columns, under headings.
+// Returns the commands that `rollcall --help` lists in two columns, under headings.
 std::set<std::string> listed_commands(const std::string& help) {
   std::set<std::string> names;
   std::istringstream lines(help.substr(help.find("Find the rank that hangs a job:")));
@@ -28,7 +28,7 @@ std::set<std::string> listed_commands(const std::string& help) {
   return names;
 }
 
-// What a shell prints that runs this script.
+// Returns the output of a shell that runs this script.
 std::string offered(const Shell& shell, const std::string& program, const std::string& code) {
   shell.write("complete", code);
   return shell.run(program + " complete").out;
@@ -38,7 +38,7 @@ bool has(const std::string& program) {
   return std::system(("command -v " + program + " >/dev/null").c_str()) == 0;
 }
 
-// What bash offers behind these words, the last of which is being typed.
+// Returns what bash offers for these words, the last of which is being typed.
 std::string in_bash(const Shell& shell, const std::vector<std::string>& words) {
   std::string list;
   for (const std::string& word : words) {
@@ -178,7 +178,7 @@ TEST_CASE("bash completes commands, options and their values", "[cli]") {
   CHECK(in_bash(shell, {"rollcall", "run", "--format", "=", "j"}) == "json\n");
   CHECK(in_bash(shell, {"rollcall", "run", "--format", "="}) == "text\njson\n");
   CHECK(in_bash(shell, {"rollcall", "run", "-q", "--color", "a"}) == "auto\nalways\n");
-  CHECK(in_bash(shell, {"rollcall", "run", "--trace", ""}) == "\n");  // nothing: bash then offers files
+  CHECK(in_bash(shell, {"rollcall", "run", "--trace", ""}) == "\n");  // empty, so bash offers files
   CHECK(in_bash(shell, {"rollcall", "run", "sce"}) == "\n");
   CHECK(in_bash(shell, {"rollcall", "completion", ""}) == "bash\nzsh\nfish\n");
   CHECK_THAT(in_bash(shell, {"rollcall", "explain", "stra"}),

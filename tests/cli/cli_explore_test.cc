@@ -1,4 +1,4 @@
-// `rollcall explore`, and runs that follow a schedule, as users meet them.
+// `rollcall explore`, and runs that follow a schedule, as users see them.
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -13,7 +13,7 @@ using rollcall::test::Outcome;
 using rollcall::test::Shell;
 using Json = nlohmann::json;
 
-// A finaliser that is a collective, before or after the step.
+// A finalizer that makes a collective, before or after the step.
 constexpr const char* finaliser = R"({ "version": 1, "name": "gc", "world_size": 2, "program": [
   { "choice": [ [ { "barrier": {} }, { "all_reduce": { "numel": 8 } } ],
                 [ { "all_reduce": { "numel": 8 } }, { "barrier": {} } ] ] } ] })";
@@ -131,7 +131,7 @@ TEST_CASE("a failure that explore has found is what test tries first, until it i
           "[cli][explore][fiber]") {
   const Shell shell;
   shell.write("a.json", R"({ "version": 1, "world_size": 2, "program": [ { "barrier": {} } ] })");
-  // The usual run is fine, and `run` tries no other order of the store.
+  // The default run succeeds, and `run` tries no other order of store calls.
   const std::string late = R"({ "version": 1, "name": "late", "world_size": 2, "backend": "gloo", "program": [
     { "if": "rank == 0", "do": [ { "store_set": "id", "value": "1" } ] }, { "barrier": {} },
     { "if": "rank == 0", "do": [ { "store_set": "id", "value": "2" } ],

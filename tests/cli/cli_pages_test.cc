@@ -1,4 +1,4 @@
-// Pages of everything: dumps, traces, two runs, simulated beside real.
+// Pages of all kinds: dumps, traces, two runs, simulated next to real.
 
 #include <string>
 

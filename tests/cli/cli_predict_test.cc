@@ -1,4 +1,4 @@
-// `rollcall predict`, and what `rollcall run` leaves of a timeline.
+// `rollcall predict`, and the timelines that `rollcall run` writes.
 
 #include <nlohmann/json.hpp>
 
@@ -16,7 +16,7 @@ using rollcall::test::Outcome;
 using rollcall::test::Shell;
 using Problems = std::vector<std::string>;
 
-// Two steps of computing and reducing on `cluster`; one rank stops a step early if it hangs.
+// Two steps that compute and reduce on `cluster`; with `hangs`, one rank stops a step early.
 std::string training(const std::string& cluster, bool hangs = false) {
   return R"({ "version": 1, "name": "training", "world_size": 16, "inputs": )" +
          std::string(hangs ? "[1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2]" : "2") + cluster +

@@ -1,4 +1,4 @@
-// The commands that read and write recordings, as users meet them.
+// The commands that read and write recordings, as users see them.
 
 #include <cstdlib>
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Reports in files, and looking at them: --report, view.
+// Reports in files, and viewing them: --report, view.
 
 #include <string>
 

@@ -10,7 +10,7 @@ namespace {
 using rollcall::test::Outcome;
 using rollcall::test::Shell;
 
-// Ten steps on eight H100, of whose ranks one may be slow.
+// Ten steps on eight H100, one of which may be slow.
 std::string steps(const std::string& faults) {
   return R"({"version": 1, "world_size": 8, "backend": "nccl", "cluster": "h100-8", )" + faults +
          R"("program": [

@@ -1,4 +1,4 @@
-// The program as users and scripts meet it: arguments in, text, exit code and files out.
+// The program as users and scripts see it: arguments in; text, exit code and files out.
 
 #include <nlohmann/json.hpp>
 
@@ -25,7 +25,7 @@ using rollcall::test::Outcome;
 using rollcall::test::Shell;
 using Json = nlohmann::json;
 
-// Four ranks, one of which has an input less; `expect` is put at the end.
+// Four ranks, one of which has one input less; `expect` is appended.
 std::string uneven(const std::string& expect = "") {
   return R"({ "version": 1, "name": "uneven", "world_size": 4, "inputs": [5, 6, 6, 6], "program": [
               { "for_each_input": "x", "do": [ { "all_reduce": "t", "numel": 1, "value": 1 } ] } ])" +
@@ -115,7 +115,7 @@ TEST_CASE("with --trace it writes a trace that parses, with a slice for every ca
   std::size_t open = 0;
   const Json trace = Json::parse(contents(shell.path("out.json")));
   for (const Json& event : trace["traceEvents"]) {
-    slices += event["ph"] == "X" && event["cat"] != "verdict";  // and one that says what rank 0 did instead
+    slices += event["ph"] == "X" && event["cat"] != "verdict";  // and one for what rank 0 did instead
     open += event["ph"] == "B";
   }
   CHECK(slices == 4 * 5);
@@ -261,7 +261,7 @@ TEST_CASE("what cannot be written is an error with a reason", "[cli][fiber]") {
 }
 
 TEST_CASE("a reader that goes away is an error, not a silent end", "[cli]") {
-  constexpr int write_end = 9;  // a digit: POSIX shells redirect to no more
+  constexpr int write_end = 9;  // a digit: POSIX shells redirect no higher descriptor
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
   ::close(ends[0]);
@@ -378,7 +378,7 @@ TEST_CASE("list exits with 5 when there is nothing, and with 4 when something is
   shell.write("scenarios/hello.json", hello);
   const Outcome outcome = shell.rollcall("list");
   CHECK(outcome.code == 4);
-  CHECK_THAT(outcome.out, Contains("hello"));  // the others are listed all the same
+  CHECK_THAT(outcome.out, Contains("hello"));  // the others are still listed
   CHECK_THAT(outcome.err, Contains("broken.json"));
   CHECK(shell.rollcall("list missing.json").code == 4);
 }

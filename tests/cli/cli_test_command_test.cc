@@ -1,4 +1,4 @@
-// `rollcall test` as users and CI meet it.
+// `rollcall test` as users and CI see it.
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -10,7 +10,7 @@ namespace rollcall::test {
 
 namespace {
 
-// Four ranks; rank 0 has `inputs` of its own.
+// Four ranks; rank 0 has `inputs` inputs.
 std::string loop(const std::string& name, int inputs, const std::string& more = "") {
   return R"({ "version": 1, "name": ")" + name + R"(", "world_size": 4, "inputs": [)" +
          std::to_string(inputs) +
@@ -21,7 +21,7 @@ std::string loop(const std::string& name, int inputs, const std::string& more = 
 
 const std::string hangs = R"(, "expect": { "verdict": "deadlock", "culprits": [0] })";
 
-// A folder with one of every kind.
+// Fills the folder with one scenario of every kind.
 void fill(const Shell& shell) {
   shell.write("scenarios/a.json", loop("even", 6, R"(, "tags": ["quick"])"));
   shell.write("scenarios/b.json", loop("uneven", 5));

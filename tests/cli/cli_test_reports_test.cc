@@ -1,4 +1,4 @@
-// Reports of `rollcall test`: what other programs read, and what is left when a run does not come to its end.
+// Reports of `rollcall test`: what other programs read, and what remains of a run that does not finish.
 
 #include <cstdlib>
 #include <filesystem>
@@ -22,7 +22,7 @@ std::string loop(const std::string& name, int inputs) {
   "program": [ { "for_each_input": "x", "do": [ { "all_reduce": { "numel": 1000, "label": "gradients" } } ] } ] })";
 }
 
-// Of the ops that a minute is not enough for.
+// Makes more ops than fit into a minute.
 const std::string endless = R"({ "world_size": 1000, "limits": { "ops": 1000000000000 },
   "program": [ { "repeat": 1000000000, "do": [ { "all_reduce": { "numel": 1 } } ] } ] })";
 
@@ -32,12 +32,12 @@ void fill(const Shell& shell) {
   shell.write("scenarios/broken.json", "{ \"world_size\": 2,\n  \"progrm\": [] }");
 }
 
-// The files of the folder that reports are written to.
+// Counts the files in the folder that reports are written to.
 std::size_t files_in(const fs::path& folder) {
   return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
 }
 
-// Shell words: `arguments` in the background, then `meanwhile`, and the exit code of the first.
+// Runs `arguments` in the background, then the shell command `meanwhile`; returns the exit code of the former.
 Outcome interrupted_run(const Shell& shell, const std::string& arguments, const std::string& meanwhile) {
   shell.write("go.sh", "'" ROLLCALL_CLI "' " + arguments + " & pid=$!\n" + meanwhile + "\nwait $pid\n");
   return shell.rollcall("--version >version.txt; sh go.sh");
@@ -90,7 +90,8 @@ TEST_CASE("JUnit is what python3-junitparser reads", "[cli][fiber]") {
         "scenarios.broken | broken.json | Error INVALID | line 2: unknown key \"progrm\"\n");
 }
 
-// The published schema without its prose: github.com/oasis-tcs/sarif-spec, sarif-2.1/schema/sarif-schema-2.1.0.json.
+// Uses the published schema without its prose: github.com/oasis-tcs/sarif-spec,
+// sarif-2.1/schema/sarif-schema-2.1.0.json.
 TEST_CASE("SARIF keeps to the schema of its standard", "[cli][fiber]") {
   const json schema = json::parse(contents(ROLLCALL_SOURCE_DIR "/tests/data/sarif/schema-2.1.0.json"));
   const Shell shell;
@@ -201,7 +202,7 @@ TEST_CASE("on a full disk a report is absent, and the run still says what came o
   shell.write("scenarios/many.json", many);
   fs::create_directories(shell.path("out"));
   shell.write("out/old.xml", "as it was\n");
-  // A limit on the size of files (64 blocks of 512 bytes) fails as a full disk does, once its signal is ignored.
+  // A file size limit (64 blocks of 512 bytes) fails like a full disk, if its signal is ignored.
   const Outcome outcome = shell.rollcall(
       "--version >version.txt; trap '' XFSZ; ulimit -f 64; '" ROLLCALL_CLI
       "' test --report junit=out/old.xml --report json=out/r.json --report github=out/g.txt -q | tail -n 1");

@@ -1,4 +1,4 @@
-// What `diagnose` and `view` write of a real job: a page, and a trace with its waits.
+// What `diagnose` and `view` write for a real job: a page, and a trace with its waits.
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -11,7 +11,7 @@ using Json = nlohmann::json;
 
 const std::string sets = "'" ROLLCALL_SOURCE_DIR "/tests/data/flight_recorder/";
 
-// A trace event's name by thread, where a flow begins or ends in it.
+// Counts the trace's events of this phase, such as the ends of flows.
 std::size_t count_events(const Json& trace, const std::string& phase) {
   const Json& events = trace.at("traceEvents");
   return static_cast<std::size_t>(std::count_if(
@@ -31,7 +31,7 @@ TEST_CASE("diagnose writes a trace in which those who wait point back to who is 
     unissued += event.value("name", "").find("not issued: all_reduce") != std::string::npos ? 1 : 0;
   }
   CHECK(unissued >= 1);
-  CHECK(count_events(trace, "f") >= 3);  // one to each that waits
+  CHECK(count_events(trace, "f") >= 3);  // one to each waiting rank
 }
 
 TEST_CASE("diagnose writes a page of the job", "[cli]") {
@@ -55,7 +55,7 @@ TEST_CASE(
   const Outcome shown = shell.rollcall("diagnose " + dumps + " --report html=page.html");
   CHECK_THAT(shown.out, Contains("  --> job/metrics.py:77\n   |\n77 |      dist.all_reduce(value)\n   |\n"));
   CHECK_THAT(contents(shell.path("page.html")), Contains("77      dist.all_reduce(value)"));
-  shell.write("job/metrics.py", metrics("log_loss"));  // another file, or changed since
+  shell.write("job/metrics.py", metrics("log_loss"));  // a different file, or changed since
   CHECK_THAT(shell.rollcall("diagnose " + dumps).out,
              Contains("  --> /workspace/job/metrics.py:77\n") && !Contains("dist.all_reduce(value)"));
 }

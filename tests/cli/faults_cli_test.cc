@@ -1,4 +1,4 @@
-// What goes wrong around the program: signals, limits of the system, disks that are full, pipes for files.
+// Failures around the program: signals, system limits, full disks, pipes in place of files.
 
 #include <algorithm>
 #include <filesystem>
@@ -13,7 +13,7 @@ namespace rollcall::test {
 
 namespace {
 
-// Runs for minutes, if nobody ends it.
+// Runs for minutes, unless something ends it.
 const char* const endless = R"({"version": 1, "name": "endless", "world_size": 64, "backend": "gloo",
   "limits": {"ops": 1000000000000}, "program": [
     {"repeat": 1000000000, "do": [{"all_reduce": {"numel": 1}}]}]})";
@@ -21,7 +21,7 @@ const char* const endless = R"({"version": 1, "name": "endless", "world_size": 6
 const char* const quick = R"({"version": 1, "name": "quick", "world_size": 2, "backend": "gloo", "program": [
     {"repeat": 400, "do": [{"all_reduce": {"numel": 1}}]}]})";
 
-// Starts the program, sends `signal` when `condition` holds, and ends with the program's code.
+// A shell command that starts the program, sends `signal` when `condition` holds, and exits with the program's code.
 std::string signaled(const std::string& arguments, const std::string& signal, const std::string& condition) {
   return "'" ROLLCALL_CLI "' " + arguments + " & pid=$!; until " + condition +
          " || ! kill -0 $pid 2>/dev/null; do sleep 0.02; done; kill -" + signal +
@@ -35,7 +35,7 @@ TEST_CASE("with --progress a long run says how far it is, and a signal ends it a
   shell.write("endless.json", endless);
   for (const std::string signal : {"INT", "TERM", "HUP"}) {
     CAPTURE(signal);
-    // A shell's background jobs ignore SIGINT until they say otherwise, which the program does.
+    // A shell's background jobs ignore SIGINT unless they install a handler, which the program does.
     const std::string log = "said." + signal;
     const Outcome outcome = shell.run(
         signaled("run endless.json --progress 2>" + log, signal, "grep -q calls " + log + " 2>/dev/null"));
@@ -60,7 +60,7 @@ TEST_CASE("a signal while a file is written leaves no half of it", "[faults][fib
   shell.write("long.json", longer);
   const Outcome outcome =
       shell.run(signaled("run long.json -q --trace trace.json", "TERM", "[ -e trace.json.partial ]"));
-  CHECK((outcome.code == 2 || outcome.code == 0));  // it may have been quicker
+  CHECK((outcome.code == 2 || outcome.code == 0));  // it may have finished before
   CHECK_FALSE(std::filesystem::exists(shell.path("trace.json.partial")));
   CHECK(std::filesystem::exists(shell.path("trace.json")) == (outcome.code == 0));
 }
@@ -86,7 +86,7 @@ TEST_CASE("few descriptors are an error in one line", "[faults][fiber]") {
   }
   const Shell shell;
   shell.write("quick.json", quick);
-  for (int limit = 5; limit <= 12; ++limit) {  // below, there is no descriptor for a library
+  for (int limit = 5; limit <= 12; ++limit) {  // below 5, there is no descriptor for a library
     const Outcome outcome = shell.rollcall("real quick.json --backend gloo",
                                            "bash -c 'ulimit -n " + std::to_string(limit) + "; \"$@\"' -");
     CAPTURE(limit, outcome.err);
@@ -136,7 +136,7 @@ TEST_CASE("with little memory a command works or says that it cannot, and never 
       CAPTURE(arguments, mebibytes);
       const Outcome outcome =
           shell.rollcall(arguments, "bash -c 'ulimit -v " + std::to_string(mebibytes * 1024) + "; \"$@\"' -");
-      const bool is_loaded = outcome.code != 127;  // the system had no room for the libraries
+      const bool is_loaded = outcome.code != 127;  // the system could not load the libraries
       CHECK((!is_loaded || outcome.code == 0 || outcome.code == 1 || outcome.code == 3));
       CHECK((outcome.code != 3 || !outcome.err.empty() || !outcome.out.empty()));
       CHECK_THAT(outcome.err, !Contains("terminate called"));

@@ -1,5 +1,5 @@
-// Mistakes put into scripts that work: verdict, culprits, line and advice. The scripts are tests/scripts/injected.py;
-// the mistakes are those that people report of training with two and four ranks.
+// Mistakes injected into working scripts: verdict, culprits, line and advice. The scripts are in
+// tests/scripts/injected.py; the mistakes are those that users report from training with two and four ranks.
 
 #include <string>
 #include <vector>
@@ -20,15 +20,14 @@ struct Injected {
   int ranks;
   std::string verdict;
   std::vector<int> culprits;
-  std::string mark;    // of the line that the report has to name
-  std::string advice;  // has these words
+  std::string mark;    // on the line that the report has to name
+  std::string advice;  // contains these words
 };
 
 const std::string same_order = "look for one that only some ranks reach";
 const std::string as_often = "let every rank go round as often";
 
-// Where there are two ranks and one of them calls something once, either may be meant: the one that does not come is
-// named.
+// With two ranks, of which only one makes a call, either could be wrong: the rank that does not make it is named.
 const std::vector<Injected>& injected() {
   static const std::vector<Injected> table{
       {"validation_on_rank_0", 4, "mismatch", {0}, "validation_on_rank_0", same_order},

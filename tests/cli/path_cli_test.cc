@@ -1,4 +1,4 @@
-// The first thing that people type: `rollcall PATH`, and the wrong command for what they have.
+// The first commands that users type: `rollcall PATH`, and a command that is wrong for their file.
 
 #include <algorithm>
 #include <regex>
@@ -22,7 +22,7 @@ constexpr const char* script = "import torch.distributed as dist\n";
 constexpr const char* times =
     "#  size  count  type  redop  root  time  algbw  busbw  #wrong\n1024 256 float sum -1 9.1 0.1 0.1 0\n";
 
-// One of every kind, as files of a folder.
+// Writes one file of every kind into the folder.
 void put_one_of_each(const Shell& shell) {
   shell.run("cp " + shipped("uneven_inputs") + " hang.json && mkdir scenarios && cp " +
             shipped("uneven_inputs") + " scenarios && cp -r " + dumps + " dumps");
@@ -95,10 +95,10 @@ TEST_CASE("the wrong command for a file names the right one", "[cli][fiber]") {
     CHECK(outcome.code == 4);
     CHECK_THAT(outcome.err, Contains(each[1]));
   }
-  // What is broken is still a scenario, and its reader says where.
+  // A broken scenario still counts as a scenario, and its reader says where it is broken.
   shell.write("broken.json", "{ \"version\": 1,, }");
   CHECK_THAT(shell.rollcall("run broken.json").err, StartsWith("broken.json:1:16: error"));
-  // And nothing is, of which nothing can be read.
+  // A file with no readable contents does not.
   shell.write("empty", "");
   for (const std::string nothing : {"empty", "/dev/null", "/dev/zero"}) {
     const Outcome outcome = shell.rollcall("diagnose " + nothing);
@@ -119,7 +119,7 @@ TEST_CASE("record looks at where traces go before the script runs", "[cli]") {
   for (const auto& each : cases) {
     CAPTURE(each);
     const Outcome outcome = shell.rollcall("record -n 2 " + each[0] + " train.py", "PATH=/nowhere");
-    CHECK(outcome.code == 4);  // and not 77: no Python was looked for
+    CHECK(outcome.code == 4);  // and not 77: it did not search for a Python
     CHECK_THAT(outcome.err, Contains(each[1]));
   }
 }

@@ -1,4 +1,4 @@
-// `rollcall predict train.py` and `record --kernels`: what GPUs would compute, counted in plain PyTorch scripts.
+// `rollcall predict train.py` and `record --kernels`: the work of GPUs, counted in plain PyTorch scripts.
 
 #include <filesystem>
 #include <string>
@@ -27,11 +27,11 @@ TEST_CASE("a step of a script has the operations that its layers have by hand", 
   if (!has_torch()) {
     return;
   }
-  const bool has_fused = recorded_torch() != "1.13";  // whose backward computes the scores again
+  const bool has_fused = recorded_torch() != "1.13";  // its backward computes the scores again
   const Shell shell;
   const double linear = 2.0 * 64 * 512 * 512;
   const json mlp = predicted(shell, "mlp");
-  CHECK(mlp["flops"] == (4 + 4 + 3) * linear);  // forward; weights; inputs, but that of the first
+  CHECK(mlp["flops"] == (4 + 4 + 3) * linear);  // forward; weights; inputs, except for the first layer's
   CHECK(mlp["steps"] == 1);
   CHECK(mlp["steps_left_out"] == 2);
   CHECK(mlp["step_us"] > mlp["compute_us"].get<double>() * 0.999);
@@ -39,7 +39,7 @@ TEST_CASE("a step of a script has the operations that its layers have by hand", 
   CHECK(predicted(shell, "convolution")["flops"] == 2 * convolution);
   const double qkv = 2.0 * 2 * 16 * 64 * 192;
   const double out = 2.0 * 2 * 16 * 64 * 64;
-  const double scores = 2.0 * 2 * (2 * 4) * 16 * 16 * 16;  // with the keys, and with the values
+  const double scores = 2.0 * 2 * (2 * 4) * 16 * 16 * 16;  // with the keys and with the values
   CHECK(predicted(shell, "attention")["flops"] == 2 * qkv + 3 * out + (has_fused ? 3.5 : 3) * scores);
 }
 
@@ -84,7 +84,8 @@ TEST_CASE("operations that a trace of the user's has take the time that was meas
   if (!has_torch()) {
     return;
   }
-  // Of torch.profiler: an operation, the launch in it, and its kernel; twice, with 80 and 120 microseconds.
+  // Events as torch.profiler writes them: an operation, its launch, and its kernel; twice, with 80 and 120
+  // microseconds.
   const auto measured = [](int ts, int number, int microseconds) {
     const json operation = {
         {"ph", "X"},
@@ -117,7 +118,7 @@ TEST_CASE("operations that a trace of the user's has take the time that was meas
   const Shell shell;
   shell.write("trace.json", json{{"traceEvents", events}}.dump());
   const json mlp = predicted(shell, "mlp", "-n 1 --kernels-from trace.json");
-  CHECK(mlp["measured_flops"] == 4 * 2.0 * 64 * 512 * 512);  // of the four layers' forward
+  CHECK(mlp["measured_flops"] == 4 * 2.0 * 64 * 512 * 512);  // the forward of four layers
   CHECK(mlp["flops"] == 11 * 2.0 * 64 * 512 * 512);
   CHECK(mlp["compute_us"] > 400);
   CHECK(mlp["compute_us"] < 500);

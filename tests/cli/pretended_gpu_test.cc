@@ -1,4 +1,4 @@
-// Scripts for GPUs where there is none: cuda is pretended, on every torch with which scripts are recorded.
+// GPU scripts without a GPU: cuda is pretended, on every torch with which scripts are recorded.
 
 #include <filesystem>
 #include <string>
@@ -50,7 +50,7 @@ TEST_CASE("tensors on pretended GPUs say so, wherever they come from", "[record]
   const Outcome split = record(shell, "splits_its_model", "-n 2 --ranks-see 4");
   INFO(split.err);
   CHECK(split.code == 0);
-  // DDP broadcasts and reduces what is on one GPU by itself.
+  // DDP broadcasts and reduces the tensors of each GPU separately.
   const std::string scenario = contents(shell.path("out.json"));
   CHECK_THAT(scenario,
              Contains(R"({"broadcast": {"numel": 110,)") && Contains(R"({"broadcast": {"numel": 55,)"));
@@ -92,7 +92,7 @@ TEST_CASE("what a GPU would refuse is refused, at the line of Python", "[record]
     CHECK(outcome.code != 0);
     CHECK_THAT(outcome.err, Contains(mistake.message));
     CHECK_THAT(outcome.err, Contains(mistake_line(mistake.name, "gpu")));
-    CHECK_THAT(outcome.err, !Contains("rollcall_recorder"));  // no frames of ours
+    CHECK_THAT(outcome.err, !Contains("rollcall_recorder"));  // no frames of the recorder
   }
 }
 
@@ -106,7 +106,7 @@ TEST_CASE("the job that the README begins with gets the report that it shows", "
   const Outcome outcome = shell.rollcall("record --world-size 4 -o hero.json scenarios/hero.py");
   CHECK(outcome.code == 1);
   const std::string said = "rollcall: no GPU here: cuda is pretended, 4 devices\n";
-  CHECK_THAT(outcome.err, Contains(said));  // torch may warn of something, too
+  CHECK_THAT(outcome.err, Contains(said));  // torch may also print warnings
   const std::string shown = said + outcome.out.substr(0, outcome.out.find("   = help: "));
   CHECK_THAT(contents(ROLLCALL_SOURCE_DIR "/README.md"), Contains("scenarios/hero.py\n" + shown + "```\n"));
 }

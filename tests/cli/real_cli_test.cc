@@ -1,4 +1,4 @@
-// `rollcall real`, `compare` and `doctor` as users meet them.
+// `rollcall real`, `compare` and `doctor` as users see them.
 
 #include <fstream>
 #include <string>
@@ -15,7 +15,7 @@
 namespace rollcall::test {
 namespace {
 
-// A file of this checkout's scenarios.
+// Returns the path of a scenario of this checkout.
 std::string shipped(const std::string& name) {
   return "'" ROLLCALL_SOURCE_DIR "/" + test::example_file(name) + "'";
 }

@@ -35,7 +35,7 @@ TEST_CASE("an interrupted real run leaves no process and no file behind", "[real
   }
   const Shell shell;
   std::filesystem::create_directories(shell.path("tmp"));
-  // More loop than any machine gets through in a second.
+  // A loop that no machine finishes within a second.
   shell.write("loop.json", R"({ "version": 1, "world_size": 2, "limits": { "ops": 1000000000000 },
                                "program": [ { "repeat": 1000000000, "do": [ { "all_reduce": {} } ] } ] })");
   for (const std::string signal : {"INT", "TERM", "HUP"}) {

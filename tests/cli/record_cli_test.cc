@@ -1,4 +1,4 @@
-// `rollcall record` as users meet it: plain PyTorch scripts, real Python, ranks that are not there.
+// `rollcall record` as users see it: plain PyTorch scripts, real Python, simulated ranks.
 
 #include <cstdlib>
 #include <filesystem>
@@ -23,7 +23,7 @@ struct Mistake {
   std::vector<int> culprits;
 };
 
-// The line that a report's first arrow points at.
+// Returns the place that a report's first arrow points at.
 std::string place_in(const std::string& text) {
   const std::string arrow = "\n  --> ";
   const std::size_t begin = text.find(arrow);
@@ -32,11 +32,11 @@ std::string place_in(const std::string& text) {
              : text.substr(begin + arrow.size(), text.find('\n', begin + 1) - begin - arrow.size());
 }
 
-// Is there a process with this word among its arguments?
+// True if there is a process with this word among its arguments.
 bool is_running(const std::string& word) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     std::ifstream in(entry.path() / "cmdline",
-                     std::ios::binary);  // most entries are no processes, or gone by now
+                     std::ios::binary);  // most entries are not processes, or are gone by now
     const std::string arguments{std::istreambuf_iterator<char>(in), {}};
     if (arguments.find('\0' + word + '\0') != std::string::npos) {
       return true;

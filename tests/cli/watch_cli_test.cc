@@ -1,4 +1,4 @@
-// `rollcall watch`: the job is run as it is, and named for what it does while it does it.
+// `rollcall watch`: runs the job unchanged, and reports its state while it runs.
 
 #include <cstdlib>
 #include <filesystem>
@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A Python that has torch.distributed, and of which that holds; empty: there is none here.
+// Returns a Python that has torch.distributed and for which the condition holds; empty if there is none.
 std::string python_with_torch(const std::string& condition = "True") {
   for (const std::string python : {"python3", "/usr/bin/python3"}) {
     const std::string question = " -c 'import torch, torch.distributed as d; assert d.is_available() and " +
@@ -30,7 +30,7 @@ std::string python_with_torch(const std::string& condition = "True") {
   return "";
 }
 
-// Each kind of call that the observer tells apart, and some that torch refuses.
+// Each kind of call that the observer distinguishes, and some that torch refuses.
 constexpr const char* calls_of_one_rank = R"(
 import os, sys
 os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="28490")
@@ -73,7 +73,7 @@ dist.monitored_barrier()
 dist.destroy_process_group()
 )";
 
-// Number, what and from where, group, number on it, flags, whether it is over.
+// Returns for each call its number, operation and place, group, number in the group, flags, and whether it is over.
 std::vector<std::string> calls_in_ring(const std::string& bytes) {
   const traces::RingHeader header = traces::ring_header(bytes);
   const std::string table = bytes.substr(header.table_begin);
@@ -90,7 +90,7 @@ std::vector<std::string> calls_in_ring(const std::string& bytes) {
   }
 }
 
-// What watch_jobs.py says of these jobs; empty: that is not possible here.
+// Returns what watch_jobs.py says about these jobs; empty if that is not possible here.
 std::string watched(const Shell& shell, const std::string& options, const std::string& cases) {
   const std::string python = python_with_torch();
   if (python.empty()) {
@@ -105,7 +105,8 @@ std::string watched(const Shell& shell, const std::string& options, const std::s
       .out;
 }
 
-// What node 0 says of a job whose rank 2, on node 1, does not come. `before`: words before the command of a node.
+// Returns what node 0 says about a job whose rank 2, on node 1, does not arrive. `before` are words before a node's
+// command.
 std::string said_by_node_0(const Shell& shell, const std::string& python,
                            const std::function<std::string(int node)>& before, const std::string& meet,
                            const std::string& port) {

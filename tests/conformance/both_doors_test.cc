@@ -1,4 +1,4 @@
-// The same small programs through both doors, as a scenario and in C++: the reports must say the same.
+// The same small programs through both interfaces, as a scenario and in C++: the reports must say the same.
 
 #include <functional>
 #include <regex>
@@ -17,7 +17,7 @@
 namespace rollcall::conformance {
 namespace {
 
-// A program in both languages. What a scenario's head says, C++ says in its options.
+// A program in both languages. The C++ program has the scenario's header in its options.
 struct Twin {
   std::string name;
   std::string head;     // of the scenario, besides version, name and world_size
@@ -27,7 +27,7 @@ struct Twin {
   FindingKind kind = FindingKind::ok;  // of both
 };
 
-// What a report says, but for where: the places are lines of different files.
+// Returns what a report says, without places, which are lines of different files.
 std::vector<std::string> said(const Report& report) {
   std::vector<std::string> lines{std::string(verdict_word(report.verdict))};
   if (const Finding* finding = finding_of(report.verdict)) {
@@ -55,7 +55,7 @@ void reduce(const std::string& label, std::int64_t numel, Site site = Site::here
   all_reduce(Tensor::zeros({numel}), {}, site);
 }
 
-// Its hook leaves out the second of two calls.
+// A Joinable whose hook leaves out the second of two calls.
 class Metrics final : public Joinable {
  public:
   void operator()() {
@@ -248,7 +248,7 @@ TEST_CASE("a program that dies where nobody answers is judged by its one run", "
     Tensor tensor = Tensor::full({1}, 0);
     broadcast(rank == 0 ? Tensor::full({1}, 1) : tensor, 0);
     if (rank != 0 && tensor.item() != 1) {
-      std::abort();  // as an index from a rank that was not there could
+      std::abort();  // as a wrong index from a missing rank could
     }
     if (rank == 0) {
       send(tensor, 2);

@@ -61,7 +61,7 @@ class LineBackend final : public ForwardingBackend {
 
   ProcessGroup manage(GroupCall call) override {
     if (call.op.kind == OpKind::new_group) {
-      const RankList& ranks = call.ranks.front();  // none: all
+      const RankList& ranks = call.ranks.front();  // empty: all
       lines_.push_back(
           nlohmann::json{{"op", "new_group"}, {"ranks", ranks.empty() ? members(world_group).ranks : ranks}}
               .dump());
@@ -114,7 +114,7 @@ class LineBackend final : public ForwardingBackend {
 
   Lines& lines_;
   std::map<GroupId, ProcessGroup> groups_;
-  std::map<WorkKey, bool> open_;  // not waited for yet: is it asynchronous?
+  std::map<WorkKey, bool> open_;  // calls not waited for yet; true if asynchronous
 };
 
 }  // namespace

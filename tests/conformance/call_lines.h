@@ -1,7 +1,7 @@
 #pragma once
 
-// The calls of a run as tests/data/torch_2_14/record.py writes down those of real PyTorch: one line per call, with
-// c10d's name of it, its group, peer, sizes and dtype. And the files that it made.
+// The calls of a run in the format of tests/data/torch_2_14/record.py, which records those of real PyTorch: one line
+// per call, with its c10d name, group, peer, sizes and dtype. Also reads the files of that script.
 
 #include <functional>
 #include <memory>
@@ -15,39 +15,40 @@
 
 namespace rollcall::golden {
 
-using Lines = std::vector<std::string>;  // each an object of JSON
+using Lines = std::vector<std::string>;  // each is a JSON object
 
 struct RecordedCalls {
   std::shared_ptr<const nlohmann::json> params;
   Rank world_size = 1;
   std::vector<Lines> ranks;
-  std::shared_ptr<const nlohmann::json> notes;  // by rank: "error", and what the case noted
+  std::shared_ptr<const nlohmann::json> notes;  // by rank: "error", and the case's notes
 };
 
-// tests/data/torch_2_14/<folder>/<name>.json, or those of another release, and the names of all of a folder.
+// Reads tests/data/torch_2_14/<folder>/<name>.json, or the file of another release; the second function lists a
+// folder's cases.
 RecordedCalls read_recorded_calls(const std::string& folder, const std::string& name,
                                   TorchRelease torch = newest_torch);
 std::vector<std::string> recorded_call_cases(const std::string& folder, TorchRelease torch = newest_torch);
 
-// What the ranks of a simulated run called. `mark` adds a line of its own for the running rank.
+// The calls of the ranks of a simulated run. `mark` adds a separate line for the running rank.
 class CallLines {
  public:
   explicit CallLines(Rank world_size) : ranks_(static_cast<std::size_t>(world_size)) {}
 
-  // For sim::Options, rank by rank from 0.
+  // For sim::Options; called once per rank, from rank 0 on.
   std::unique_ptr<Backend> around(Backend& inner);
   void mark(const std::string& text);
   const std::vector<Lines>& ranks() const { return ranks_; }
 
-  // Runs the program on gloo, as the recorded one, and returns the report.
+  // Runs the program on gloo, like the recorded one, and returns the report.
   Report run(const std::function<void(Rank)>& program, TorchRelease torch = newest_torch);
 
  private:
   std::vector<Lines> ranks_;
-  std::size_t next_ = 0;  // whose backend is decorated next
+  std::size_t next_ = 0;  // the rank whose backend is decorated next
 };
 
-// One per line, for messages of tests.
+// One per line, for test messages.
 std::string to_text(const Lines& lines);
 
 }  // namespace rollcall::golden

@@ -1,7 +1,7 @@
 #pragma once
 
-// CaseContext: what a golden program is given besides torch's functions, and what it leaves behind. Its
-// verbs are those of the harness that made the golden files: put, add, print, mark, catching.
+// CaseContext: what a golden program gets besides torch's functions, and what it records. Its verbs are those of the
+// harness that made the golden files: put, add, print, mark, catching.
 
 #include <cstdint>
 #include <functional>
@@ -18,14 +18,14 @@
 
 namespace rollcall::golden {
 
-// One tensor a step ended with. all_gather ends with several, which count as their concatenation.
+// The tensor that a step ended with. all_gather ends with several, which count as their concatenation.
 using StepResult = TensorList;
 using StepResults = std::vector<StepResult>;
 
-// Tensors by name, in order; one without storage is None.
+// Tensors by name, in order; a tensor without storage is None.
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
-// What one rank's program said about itself, in the golden files' form.
+// The notes of one rank's program about itself, in the format of the golden files.
 class RankNotes {
  public:
   RankNotes();
@@ -44,7 +44,7 @@ class RankNotes {
 
 class CaseContext {
  public:
-  // All borrowed: they outlive the program.
+  // All arguments are borrowed and must outlive the program.
   CaseContext(Rank rank, const GoldenCase& golden, const RankLog& log, RankNotes& notes)
       : rank_(rank),
         name_(golden.name),
@@ -56,11 +56,11 @@ class CaseContext {
   Rank rank() const { return rank_; }
   const std::string& name() const { return name_; }
   const Params& params() const { return params_; }
-  // TORCH_DISTRIBUTED_DEBUG is INFO or DETAIL.
+  // True if TORCH_DISTRIBUTED_DEBUG is INFO or DETAIL.
   bool debug() const { return debug_; }
-  // This rank's entry of params["inputs"].
+  // Returns this rank's entry of params["inputs"].
   std::int64_t inputs() const;
-  // Calls `body` once per input; the second marks each of them, and the end, as most programs do.
+  // Calls `body` once per input. The second function also marks each input and the end, as most programs do.
   template <typename Body>
   void for_each_input(Body&& body) {
     for (std::int64_t i = inputs(); i > 0; --i) {
@@ -76,7 +76,7 @@ class CaseContext {
     mark("joined");
   }
 
-  // Notes `value` under `key`; the last one counts.
+  // Notes `value` under `key`; a later call replaces it.
   void put(const std::string& key, bool value);
   void put(const std::string& key, std::int64_t value);
   void put(const std::string& key, const std::string& value);
@@ -88,7 +88,7 @@ class CaseContext {
   void put(const std::string& key, const TensorList& value);
   void put(const std::string& key, const std::vector<double>& value);
   void put_none(const std::string& key);
-  // One tensor per name: a dictionary.
+  // A dictionary, with one tensor per name.
   void put(const std::string& key, const NamedTensors& value);
 
   // Appends to the list under `key`.
@@ -99,7 +99,7 @@ class CaseContext {
 
   void print(const std::string& text) { rollcall::print(text); }
   void mark(const std::string& text);
-  // Runs `body`; notes the Error it throws, or that it threw none, and goes on.
+  // Runs `body`; notes the Error that it throws, or that it threw none, and continues.
   void catching(const std::string& label, const std::function<void()>& body);
 
  private:
@@ -111,7 +111,7 @@ class CaseContext {
   RankNotes& notes_;
 };
 
-// An element as JSON: exact integers, booleans, floats; "nan" and "inf" as text, which JSON lacks.
+// Returns an element as JSON: exact integers, booleans, floats; "nan" and "inf" as text, because JSON lacks them.
 nlohmann::json element_to_json(Bits bits, Dtype dtype);
 
 }  // namespace rollcall::golden

@@ -1,4 +1,4 @@
-// DistributedDataParallel against real PyTorch 2.14: the arguments that 1.13 and 2.6 do not have.
+// Compares DistributedDataParallel with real PyTorch 2.14: the arguments that 1.13 and 2.6 do not have.
 
 #include <algorithm>
 #include <regex>
@@ -42,7 +42,7 @@ DdpOptions options_of(const nlohmann::json& params) {
 
 void run_step(DistributedDataParallel& model, const Module& module, const std::vector<int>& used) {
   ForwardOutputs outputs;
-  std::vector<Gradient> gradients;  // the last layer's first
+  std::vector<Gradient> gradients;  // the last layer's come first
   for (auto layer = static_cast<std::uint32_t>(used.size()); layer-- > 0;) {
     if (used[layer] == 0) {
       outputs.unused.push_back(layer);
@@ -62,7 +62,7 @@ std::string have_gradients(const Module& module) {
   return "has gradients [" + text + "]";
 }
 
-// What the Python program of the same name in tests/data/torch_2_14/record.py does.
+// Does what the Python program of the same name in tests/data/torch_2_14/record.py does.
 void run_ddp(CallLines& lines, const nlohmann::json& params, Rank rank) {
   Module module = chain(params.at("widths"));
   DistributedDataParallel model(module, options_of(params));
@@ -83,7 +83,7 @@ std::string comparable(const Lines& lines) {
   return std::regex_replace(to_text(lines), std::regex("\"allgather\""), "\"all_gather\"");
 }
 
-// The case, run by the simulator: did every rank call what it called in reality?
+// Runs the case on the simulator, and checks that every rank makes the same calls as in reality.
 void check_calls(const std::string& name, bool hangs) {
   const RecordedCalls calls = read_recorded_calls("ddp", name);
   CallLines lines(calls.world_size);

@@ -1,6 +1,6 @@
 #pragma once
 
-// Jobs made up from a seed: a few ranks that make the same calls on a few groups, and then some of them make a mistake.
+// Jobs generated from a seed: a few ranks make the same calls on a few groups, and then some of them make a mistake.
 // Equal seeds give equal jobs on every machine.
 
 #include <cstdint>
@@ -24,13 +24,13 @@ struct Job {
 
 Job generated_job(std::uint64_t seed);
 
-// Rank r of `job` is rank to[r] of the result, which is the same job otherwise.
+// Renumbers the ranks: rank r of `job` is rank to[r] of the result, which is otherwise the same job.
 Job renumbered(const Job& job, const std::vector<Rank>& to);
 
-// A permutation of 0 ... count - 1.
+// Returns a permutation of 0 ... count - 1.
 std::vector<Rank> permutation(Rank count, std::uint64_t seed);
 
-// The text of a scenario. `backwards`: with the last rank's program first.
+// Returns the job as the text of a scenario. With `backwards`, the last rank's program comes first.
 std::string scenario_of(const Job& job, bool backwards = false);
 
 }  // namespace rollcall::conformance

@@ -48,7 +48,7 @@ class Writer {
     }
     if (random_.once_in(8)) {
       scenario_["debug"] = "DETAIL";
-      has_timing_ = true;  // real ranks have no such thing
+      has_timing_ = true;  // real ranks have nothing like this
     }
     if (!is_gloo_ && random_.once_in(6)) {
       scenario_["device_model"] = {{"comm_slots", 1 + random_.below(2)}};
@@ -103,7 +103,7 @@ class Writer {
     }
   }
 
-  // A loop over the inputs that trains what there is, with or without Join.
+  // Adds a loop over the inputs that trains the scenario's object, with or without Join.
   void train(Json& program) {
     if (trained_.empty() || random_.once_in(8)) {
       return;
@@ -220,7 +220,7 @@ class Writer {
     return {begun, {{"compute", "1ms"}}, {{"wait", handle}}};
   }
 
-  // To the right and from the left, in one of the ways to do that; or from one rank to another.
+  // A message to the right and one from the left, in one of several ways; or one from one rank to another.
   std::vector<Json> message() {
     const Json right = "(rank + 1) % world_size";
     const Json left = "(rank - 1) % world_size";
@@ -238,7 +238,7 @@ class Writer {
       case 2:
         return {branch_on("rank == 0", {{{"send", {{"numel", 4}, {"dst", 1}}}}},
                           {branch_on("rank == 1", {{{"recv", {{"numel", 4}, {"src", 0}}}}}, {})})};
-      default:  // a ring of blocking sends: no backend promises that it gets through
+      default:  // a ring of blocking sends: no backend promises that it completes
         return {{{"send", {{"numel", 4}, {"dst", right}}}}, {{"recv", {{"numel", 4}, {"src", left}}}}};
     }
   }
@@ -290,7 +290,7 @@ class Writer {
     return statements;
   }
 
-  // One rank does something of its own.
+  // One rank does something that the others do not.
   std::vector<Json> mistake() {
     if (!random_.once_in(4)) {
       return local();
@@ -310,7 +310,7 @@ class Writer {
     return {branch_on(half, std::move(same), std::move(other))};
   }
 
-  // What timing decides. Not deep inside: every choice doubles the runs.
+  // Statements that timing decides. They are not nested deeply, because every choice doubles the runs.
   std::vector<Json> orders(int depth) {
     if (depth > 0 || has_orders_ || random_.once_in(2)) {
       return {{{"compute", "1ms"}}};

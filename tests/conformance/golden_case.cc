@@ -14,7 +14,7 @@ namespace rollcall::golden {
 
 namespace {
 
-// The process-group timeout of a case that does not care; real runs of those end by a stall instead.
+// The process group timeout of a case that does not depend on it; real runs of these cases end with a stall instead.
 constexpr double default_timeout_s = 60.0;
 
 Step read_step(const nlohmann::json& json) {

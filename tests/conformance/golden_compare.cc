@@ -85,17 +85,17 @@ constexpr DeliberateDifference deliberate[] = {
     {"zero_consolidate", ".ranks[].ops[].in", "as above"},
 };
 
-// Of a file, what a run is compared in. The rest describes the case, or is Python's: the stack of a
-// hang, whether init_process_group had returned, lines of Python's logging module.
+// Fields that are not compared with a run because they are Python's: the stack of a hang, whether init_process_group
+// had returned, lines of Python's logging module.
 const std::set<std::string> ignored_fields{".ranks[].stuck.stack", ".ranks[].stuck.ready", ".ranks[].logged"};
 
-// ".ranks[].ops[].in" of ".ranks[1].ops[3].in".
+// Returns ".ranks[].ops[].in" for ".ranks[1].ops[3].in".
 std::string without_indexes(const std::string& path) {
   static const std::regex index(R"(\[\d+\])");
   return std::regex_replace(path, index, "[]");
 }
 
-// A field, or something inside it.
+// True if the path is the field, or something inside it.
 bool is_within(const std::string& path, std::string_view field) {
   if (!path.starts_with(field)) {
     return false;
@@ -107,14 +107,14 @@ bool same_text(const std::string& expected, const std::string& actual) {
   return comparable_text(expected) == comparable_text(actual);
 }
 
-// What a file leaves open. `async` is null for an operation that torch's C++ issued, where the recorder could
-// not see how; one issued without options has no `reduce` and takes the default.
+// True for values that a file leaves open. `async` is null for an operation that torch's C++ issued, because the
+// recorder could not see it; an operation issued without options has no `reduce` and takes the default.
 bool is_left_open(const std::string& field, const json& expected, const json& actual) {
   return (field == ".ranks[].ops[].async" && expected.is_null()) ||
          (field == ".ranks[].ops[].reduce" && expected.is_null() && actual == "SUM");
 }
 
-// Equal up to the rounding of another order of additions, in float32.
+// True if the values are equal up to the rounding of a different order of additions, in float32.
 bool are_close(const json& expected, const json& actual, double tolerance) {
   if (!expected.is_number() || !actual.is_number()) {
     return false;
@@ -126,7 +126,7 @@ bool are_close(const json& expected, const json& actual, double tolerance) {
 
 class Walk {
  public:
-  // tolerance: of numbers, relative to the larger of them and 1; 0 demands the same number.
+  // tolerance: for numbers, relative to the larger of them and 1; 0 requires equal numbers.
   Walk(std::vector<Difference>& differences, double tolerance)
       : differences_(differences), tolerance_(tolerance) {}
 
@@ -190,8 +190,8 @@ class Walk {
   double tolerance_;
 };
 
-// Gradients are computed in another order than torch's kernels do, and the values of four iterations of
-// gradient descent depend on each other.
+// Gradients are computed in a different order than in torch's kernels, and the values of four iterations of gradient
+// descent depend on each other.
 double tolerance_of(const GoldenCase& golden) {
   const bool descends = golden.family == "ddp" || golden.family == "zero" ||
                         golden.name.starts_with("new_fully_shard") || golden.name.starts_with("new_fsdp");
@@ -203,7 +203,7 @@ bool is_unstable(const GoldenCase& golden, const std::string& field) {
                      [&](const std::string& unstable) { return is_within(field, unstable); });
 }
 
-// Some of torch's messages fill pages.
+// Some of torch's messages are pages long.
 std::string shortened(const std::string& text) {
   constexpr std::size_t longest = 400;
   return text.size() <= longest ? text : text.substr(0, longest) + "...";
@@ -225,23 +225,23 @@ std::string comparable_text(std::string text) {
       R"(|Application timeout caused pair closure)");
   text = std::regex_replace(text, transport, "<transport error>");
   static const std::regex group(R"re(\b([Gg]roup) (<ProcessGroupGloo object at <addr>>|g\d+)(?=$| is ))re");
-  text = std::regex_replace(text, group, "$1 <group>");  // Python says where it lies in memory, we its name
+  text = std::regex_replace(text, group, "$1 <group>");  // Python prints its address, rollcall its name
   static const std::regex reduction(R"(<torch\.distributed\.distributed_c10d\.ReduceOp object at <addr>>)"
                                     R"(|Red?(uce)?Op(Type)?\.\w+(?= on complex tensors))");
   text = std::regex_replace(text, reduction, "<reduce op>");  // likewise
   static const std::regex log(R"(\[\./gloo/transport/tcp/context\.cc:\d+\] INFO [^\n]*\n?)");
-  text = std::regex_replace(text, log, "");  // what Gloo logs on its way
+  text = std::regex_replace(text, log, "");  // what Gloo logs meanwhile
   static const std::regex given(R"( of type (\S+)\s+but got <class '[\w.]+'> instead\.)");
   text = std::regex_replace(text, given, " of type $1 but got <another> instead.");
-  constexpr std::string_view refused = "incompatible constructor arguments.";  // then come its signatures
+  constexpr std::string_view refused = "incompatible constructor arguments.";  // its signatures follow
   if (std::size_t end = text.find(refused); end != std::string::npos) {
     text.resize(end + refused.size());
   }
-  constexpr std::string_view no_kernel = "no fake impl or Meta kernel registered.";  // then comes advice
+  constexpr std::string_view no_kernel = "no fake impl or Meta kernel registered.";  // advice follows
   if (std::size_t end = text.find(no_kernel); end != std::string::npos) {
     text.resize(end + no_kernel.size());
   }
-  constexpr std::string_view end_of_fact = "' backend.";  // then come this build's backends
+  constexpr std::string_view end_of_fact = "' backend.";  // the backends of this build follow
   if (std::size_t end = text.find(end_of_fact);
       text.starts_with("Could not run '") && end != std::string::npos) {
     text.resize(end + end_of_fact.size());

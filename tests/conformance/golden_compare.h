@@ -23,31 +23,31 @@ struct Difference {
 // "mismatch_more.ranks[1].ops[3].reduce: expected "SUM", got "MAX"".
 std::string to_string(const GoldenCase& golden, const Difference& difference);
 
-// Where rollcall differs from PyTorch on purpose. Every row says why; a row that is no longer needed
-// fails the tests.
+// A place where rollcall deliberately differs from PyTorch. Every row says why; a row that is no longer needed fails
+// the tests.
 struct DeliberateDifference {
   std::string_view program;  // GoldenCase::program_name
   std::string_view path;     // the field, without indexes: ".ranks[].values.value"; empty: all
   std::string_view reason;
-  std::optional<TorchRelease> torch{};  // none: on any
+  std::optional<TorchRelease> torch{};  // empty: on any release
 };
 std::span<const DeliberateDifference> deliberate_differences();
 
 struct Comparison {
-  std::vector<Difference> differences;                  // none: the run is PyTorch's
+  std::vector<Difference> differences;                  // empty: the run is the same as PyTorch's
   std::vector<const DeliberateDifference*> deliberate;  // rows that were needed
 };
 
-// `actual` is what run_golden wrote. Fields that differed between two real runs are not demanded;
-// message texts are compared as `comparable_text` gives them.
+// `actual` is the document of run_golden. Fields that differed between two real runs are not required; message texts
+// are compared as `comparable_text` returns them.
 Comparison compare(const GoldenCase& golden, const nlohmann::json& actual);
 
-// A message without what is chance or Python's build:
-//   * gloo's transport errors are one class: which of them comes first is a race;
-//   * a group is called by its name, where Python says where it lies in memory;
+// Returns a message without the parts that depend on chance or on the Python build:
+//   * gloo's transport errors are one class, because it is a race which of them comes first;
+//   * a group is called by its name, where Python prints its address;
 //   * so is a reduction on complex tensors;
-//   * a constructor's refusal ends before the list of signatures that pybind11 has;
-//   * "Could not run ..." ends before the list of the backends that this build of torch has.
+//   * a constructor's refusal ends before pybind11's list of signatures;
+//   * "Could not run ..." ends before the list of backends of this build of torch.
 std::string comparable_text(std::string text);
 
 }  // namespace rollcall::golden

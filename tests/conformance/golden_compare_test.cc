@@ -1,5 +1,5 @@
-// The judge of the golden tests is itself judged: a comparison that overlooks something would make
-// every other conformance test worthless.
+// Tests the comparison of the golden tests: if it overlooked something, every other conformance test would be
+// worthless.
 
 #include <nlohmann/json.hpp>
 
@@ -35,7 +35,7 @@ GoldenCase golden_of(const json& expected, std::vector<std::string> unstable = {
           .document = std::make_shared<const json>(expected)};
 }
 
-// The fields in which `actual` is found to differ from one_rank().
+// Returns the fields in which `actual` is found to differ from one_rank().
 std::vector<std::string> differing(const json& actual, std::vector<std::string> unstable = {}) {
   std::vector<std::string> paths;
   for (const Difference& difference :
@@ -124,7 +124,7 @@ TEST_CASE("only the unstable fields of an unstable file are let off", "[conforma
   actual["ranks"][0]["values"]["count"]["data"][0] = 3.0;
   actual["ranks"][0]["ops"][0]["reduce"] = "MAX";
   CHECK(differing(actual, {".ranks[].values.count"}) == Paths{".ranks[0].ops[0].reduce"});
-  CHECK(differing(actual, {".ranks[].values.cou"}).size() == 2);  // a field, not the beginning of a name
+  CHECK(differing(actual, {".ranks[].values.cou"}).size() == 2);  // the name of a field, not a prefix of one
 }
 
 TEST_CASE("gloo's transport errors are one class", "[conformance]") {

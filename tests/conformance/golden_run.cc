@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-// (rank, group, message or collective, seq) of a call: messages are numbered apart.
+// (rank, group, message or collective, seq) of a call: messages are numbered separately.
 using Slot = std::tuple<Rank, std::string, bool, std::int64_t>;
 
 bool is_message(std::string_view op) { return op == "send" || op == "recv"; }
@@ -44,7 +44,7 @@ bool nobody_waits(const Report& report) {
       report.ranks, [](const RankClass& ranks) { return ranks.state == RankClass::State::waiting; });
 }
 
-// The calls that never ended. A run is over when its ranks are; what all members had asked for by then would
+// Returns the calls that never ended. A run is over when its ranks are; calls that all members had made by then would
 // still have ended in processes that linger, as the golden ones did.
 std::set<Slot> unfinished(const GoldenCase& golden, const Program& program, const Report& report) {
   const Timeline& timeline = report.timeline;
@@ -73,7 +73,7 @@ std::set<Slot> unfinished(const GoldenCase& golden, const Program& program, cons
   return slots;
 }
 
-// "g1" of the label "g1[0,2]".
+// Returns "g1" for the label "g1[0,2]".
 std::string group_name(const OpRecord& record) { return record.group.substr(0, record.group.find('[')); }
 
 const char* outcome_of(RankClass::State state) {
@@ -92,22 +92,22 @@ const char* outcome_of(RankClass::State state) {
   return "running";
 }
 
-// A transport error closes its group's connections: nothing stays pending there, waited for or not.
+// A transport error closes its group's connections, so nothing stays pending there, waited for or not.
 bool has_broken(const RankLog& log, GroupId group) {
   return std::any_of(log.ops.begin(), log.ops.end(), [group](const OpRecord& record) {
     return record.group_id == group && !record.failed.empty();
   });
 }
 
-// Under DETAIL every call first passes a barrier and a comparison inside the call itself, so those two
-// kinds of error belong to the call; any other error of waiting does not.
+// Under DETAIL every call first runs a barrier and a comparison inside the call itself, so those two kinds of error
+// belong to the call; any other error of waiting does not.
 std::string raised_by_call(const OpRecord& record, bool detail) {
   bool is_check = record.failed.find("Detected mismatch between collectives") != std::string::npos ||
                   record.failed.find("monitoredBarrier") != std::string::npos;
   return record.raised.empty() && detail && is_check ? record.failed : record.raised;
 }
 
-// What the harness never saw complete: the Work of a call that torch ignores, and of those that it makes of others.
+// True if the harness never saw the call complete: torch ignores it, or makes it out of other calls.
 bool never_says_so(const OpRecord& record, const TorchTraits& torch) {
   const bool is_made_of_others = row_of(record.kind).sizes == Sizes::divided && row_of(record.kind).reduces;
   return (record.meta && torch.ignores_meta_tensors) ||
@@ -177,9 +177,9 @@ json stuck_to_json(const RankClass& state, const RankLog& log, const json& ops) 
   }
   const std::optional<OpKind> kind = state.call ? parse_op_kind(state.call->op) : std::nullopt;
   if (!kind || is_about_groups(*kind) || is_about_store(*kind)) {
-    return stuck;  // the harness recorded calls on groups, not those that make them
+    return stuck;  // the harness recorded calls on groups, not the calls that create them
   }
-  // The harness takes the last of them for the one waited for: it cannot tell.
+  // The harness assumes that the rank waits for the last of them, because it cannot know.
   if (!stuck["pending"].empty()) {
     const OpRecord& record = log.ops[stuck["pending"].back().get<std::size_t>()];
     stuck["op"] = recorded_name(record);
@@ -200,7 +200,7 @@ json output_to_json(const Report& report, Rank rank, bool warnings) {
       continue;  // torch's C++ writes these to stderr, past Python's warnings
     }
     if (warnings && line.text.starts_with("warning: ")) {
-      continue;  // rollcall's own, about orders of groups
+      continue;  // rollcall's own warnings about the order of groups
     }
     if (warnings) {
       std::string_view text = line.text;
@@ -225,7 +225,7 @@ void put_unless_empty(json& rank, const char* key, json list) {
   }
 }
 
-// Long runs are kept as their first and last operations, and without marks.
+// Keeps only the first and last operations of long runs, and no marks, as the files do.
 void shorten_like(json& rank, const json& expected) {
   std::size_t kept = expected.at("ops").size();
   json& ops = rank["ops"];
@@ -240,7 +240,7 @@ void shorten_like(json& rank, const json& expected) {
 json rank_to_json(const GoldenCase& golden, const Report& report, Rank rank, const RankLog& log,
                   RankNotes& notes, const std::set<Slot>& open) {
   const RankClass& state = report.of(rank);
-  bool is_dead = state.state == RankClass::State::crashed;  // and was asked for nothing any more
+  bool is_dead = state.state == RankClass::State::crashed;  // and was asked for nothing after that
   json ops = json::array();
   for (const OpRecord& record : log.ops) {
     bool is_done = is_dead || has_broken(log, record.group_id) ||
@@ -265,7 +265,7 @@ json rank_to_json(const GoldenCase& golden, const Report& report, Rank rank, con
   return result;
 }
 
-// The worst of the ranks' outcomes.
+// Returns the worst of the ranks' outcomes.
 std::string worst_outcome(const json& ranks) {
   for (const char* outcome : {"crash", "hang", "error"}) {
     for (const json& rank : ranks) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// Runs a golden case in the simulator and writes what happened in the form of the golden files, so
-// that comparing is comparing two documents.
+// Runs a golden case in the simulator and writes the result in the format of the golden files, so that two documents
+// can be compared.
 
 #include <memory>
 #include <vector>
@@ -22,7 +22,7 @@ struct GoldenRun {
 
 GoldenRun run_golden(const GoldenCase& golden, const Program& program);
 
-// Runs it with a tape instead.
+// Runs it and records a tape instead.
 Report run_golden_on_tape(const GoldenCase& golden, const Program& program, conformance::OpTape& tape);
 
 }  // namespace rollcall::golden

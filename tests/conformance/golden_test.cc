@@ -1,5 +1,5 @@
-// Every golden file there is, whatever it is called: run its program in the simulator and demand what
-// real PyTorch did. A new file of a known kind is tested by dropping it into tests/data/golden.
+// Runs the program of every golden file, whatever its name, in the simulator, and requires what real PyTorch did. To
+// test a new file of a known kind, put it into tests/data/golden.
 
 #include <algorithm>
 #include <iostream>
@@ -20,10 +20,10 @@ namespace rollcall::golden {
 
 namespace {
 
-// Distributed checkpoints are files, and what their collectives carry are pickles of torch's own classes.
+// Distributed checkpoints are files, and their collectives carry pickles of torch's own classes.
 constexpr std::string_view not_simulated[] = {"new_checkpoint"};
 
-// Differences of one case worth printing; the rest follow from them.
+// How many differences of one case are printed; the rest follow from them.
 constexpr std::size_t shown_differences = 8;
 
 std::vector<GoldenCase> cases_with_programs() {

@@ -23,7 +23,7 @@ struct Slot {
 
 bool is_message(const Call& call) { return call.op == "send" || call.op == "recv"; }
 
-// Every place that the report names: where it came apart, and the calls of a cycle.
+// Returns every place that the report names: where the run failed, and the calls of a cycle.
 std::vector<Place> places_of(const Report& report) {
   std::vector<Place> places;
   if (const Finding* finding = finding_of(report.verdict); finding != nullptr && finding->at) {
@@ -69,7 +69,7 @@ bool names_key(const Report& report, const std::string& key) {
   return finding != nullptr && finding->headline.find(key) != std::string::npos;
 }
 
-// One of the calls outside of collectives that ranks are blocked in.
+// True if the report names one of the calls outside of collectives in which ranks are blocked.
 bool names_other(const Report& report, const json& other) {
   return other.at("op") == "p2p" ? names_message_of(report, other.at("rank").get<Rank>())
                                  : names_key(report, other.value("key", other.at("op").get<std::string>()));
@@ -81,7 +81,7 @@ bool names_divergence(const Report& report, const json& wanted) {
   const bool is_first = finding != nullptr && finding->first_divergence &&
                         finding->first_divergence->group == slot.group &&
                         finding->first_divergence->seq == slot.seq;
-  return is_first || names_slot(report, slot);  // where nothing came later, the divergence is the place
+  return is_first || names_slot(report, slot);  // if nothing came later, the divergence is the place
 }
 
 bool names_blocked(const Report& report, const json& at) {
@@ -95,7 +95,7 @@ bool names_blocked(const Report& report, const json& at) {
          std::ranges::any_of(others, [&](const json& other) { return names_other(report, other); });
 }
 
-// ---- Ranks numbered backwards ----
+// ---- Ranks numbered in reverse ----
 
 class Renumbering {
  public:
@@ -254,7 +254,7 @@ bool place_agrees(const json& expect, const Report& report) {
     return std::ranges::any_of(places_of(report),
                                [&](const Place& place) { return place.call.group == at["group"]; });
   }
-  return at.empty() || culprits_agree(expect, report);  // a rank alone
+  return at.empty() || culprits_agree(expect, report);  // only a rank is given
 }
 
 }  // namespace rollcall::conformance

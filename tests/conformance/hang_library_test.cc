@@ -1,5 +1,5 @@
-// The hang library: 86 real failures and their fixes, as scenarios. Every one of them must be found, for the right
-// ranks, in the right place; and every fix must be found to be one.
+// The hang library: 86 real failures and their fixes, as scenarios. Every failure must be found, with the right ranks
+// and the right place, and every fix must be found to work.
 //
 //   ROLLCALL_BLESS=1 build/dev/rollcall_tests '[hang-import]'    rewrites scenarios/real_hangs
 
@@ -107,7 +107,7 @@ TEST_CASE("numbering the ranks of a hang backwards renumbers the culprits and ch
     const Report report = run_text(scenario::import_hang(hang_path(id), HangVariant::failing), id + ".json");
     if (kind_of(report.verdict) == FindingKind::duplicate_gpu ||
         kind_of(report.verdict) == FindingKind::stray_device) {
-      continue;  // whose GPU it is depends on the rank's number
+      continue;  // which rank owns a GPU depends on the rank's number
     }
     const nlohmann::json backwards = renumbered(read_hang(id));
     std::ofstream(path) << backwards.dump();

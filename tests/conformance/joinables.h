@@ -1,6 +1,6 @@
 #pragma once
 
-// The two joinables of the golden programs, written as a user of rollcall would write his own.
+// The two joinables of the golden programs, written as a user of rollcall would write them.
 
 #include <functional>
 #include <memory>
@@ -12,8 +12,8 @@
 
 namespace rollcall::golden {
 
-// Counts, by one all-reduce per call, the inputs that all ranks process; with the keyword argument
-// sync_max_count everyone ends with the last joiner's count.
+// Counts the inputs that all ranks process, with one all_reduce per call. With the keyword argument sync_max_count, all
+// ranks end with the last joiner's count.
 class Tally : public Joinable {
  public:
   explicit Tally(CaseContext& context, std::string name = "");
@@ -24,9 +24,9 @@ class Tally : public Joinable {
   Device join_device() const override { return cpu_device; }
   ProcessGroup join_process_group() const override { return world(); }
 
-  // The same two numbers for every rank: which rank's count is the final one.
+  // Returns the rank whose count is the final one; the same on every rank.
   Rank agree(bool is_candidate);
-  // The name of a value of this joinable: "count", or "a.count" for the joinable called a.
+  // Returns the name of a value of this joinable: "count", or "a.count" for the joinable called a.
   std::string key(const std::string& what) const;
 
   const Tensor& count() const { return count_; }
@@ -41,7 +41,7 @@ class Tally : public Joinable {
   Tensor count_max_ = Tensor::zeros({1});
 };
 
-// What post_hook does, given is_last_joiner.
+// The steps of post_hook, given is_last_joiner.
 using PostSteps = std::function<Steps(bool is_last_joiner)>;
 
 // A joinable whose collectives are given as lists of steps.
@@ -73,10 +73,10 @@ class Scripted : public Joinable {
   Script script_;
 };
 
-// Issues the steps one by one on tensors full of `fill`; the tensors afterwards.
+// Issues the steps one by one on tensors filled with `fill`; returns the tensors afterwards.
 StepResults run_steps(const Steps& steps, double fill, const ProcessGroup& group);
 
-// post_hook does the same, last joiner or not.
+// post_hook does the same, whether or not the rank is the last joiner.
 PostSteps always(Steps steps);
 
 inline Step all_reduce_step(std::int64_t numel) { return {.kind = "all_reduce", .numel = numel}; }

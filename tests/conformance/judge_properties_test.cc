@@ -1,5 +1,5 @@
-// What holds for every job, tried on jobs that a seed makes up: the judge's answer depends on what ranks do, and on
-// nothing else.
+// Checks a property that must hold for every job, on jobs generated from a seed: the judge's answer depends only on
+// what the ranks do.
 
 #include <algorithm>
 #include <string>
@@ -31,7 +31,7 @@ RankSet renumber(const RankSet& ranks, const std::vector<Rank>& to) {
   return RankSet::of(result);
 }
 
-// The verdict without lines of files: what, who, where.
+// Returns the verdict without lines of files: what, which ranks, where.
 std::string answer(const Report& report, const std::vector<Rank>& to) {
   const Finding* finding = finding_of(report.verdict);
   if (finding == nullptr) {
@@ -43,12 +43,12 @@ std::string answer(const Report& report, const std::vector<Rank>& to) {
   const auto kind = finding->at ? parse_op_kind(finding->at->call.op) : std::nullopt;
   if (kind &&
       !is_point_to_point(*kind)) {  // of several messages one is shown, and they have only their ranks
-    // In a tie of different operations either may be the one that is shown.
+    // In a tie of different operations, the report may show either.
     const std::string op =
         finding->kind == FindingKind::op_mismatch && finding->tie ? "a call" : finding->at->call.op;
     text += fmt::format(", {} #{} on {}: {} missing", op, finding->at->call.seq, finding->at->call.group,
                         to_string(renumber(finding->at->missing, to)));
-    if (report.backend != "gloo") {  // Gloo's trees and rings are by number: they decide who gets through
+    if (report.backend != "gloo") {  // Gloo's trees and rings depend on rank numbers, so the waiters differ
       text += fmt::format(", {} wait", to_string(renumber(finding->at->waiting, to)));
     }
   }

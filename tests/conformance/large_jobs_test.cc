@@ -1,4 +1,4 @@
-// Large jobs with one culprit: the judge answers at once, and in few lines.
+// Large jobs with one culprit: the judge answers quickly, and in few lines.
 
 #include <algorithm>
 #include <ctime>
@@ -24,8 +24,8 @@ namespace {
 
 struct LargeJob {
   const char* name;
-  const char* head;     // members of the scenario besides its size
-  const char* program;  // rank 77 is the odd one
+  const char* head;     // fields of the scenario besides its size
+  const char* program;  // rank 77 deviates
   const char* verdict;
   RankSet culprits;
 };
@@ -94,11 +94,12 @@ double milliseconds(std::clock_t ticks) {
   return 1000.0 * static_cast<double>(ticks) / static_cast<double>(CLOCKS_PER_SEC);
 }
 
-// From when the run stopped to the text: what the judge, who looks ahead and orders suspects, and the writer need.
+// Returns the time from the end of the run to the text: the time of the judge, which looks ahead and orders suspects,
+// and of the writer.
 double judging_time(const scenario::Scenario& scenario) {
   OpTape tape(scenario.options.world_size);
   sim::Options options = scenario.options;
-  options.eager_communicators = true;  // nothing on a tape says who made them
+  options.eager_communicators = true;  // a tape does not say which call created them
   options.decorate = [&](Backend& inner) { return tape_around(inner, tape); };
   scenario::RunState state;
   Report report = sim::run(
@@ -133,7 +134,7 @@ TEST_CASE("a job of 4,096 ranks with one culprit is judged at once, in less than
     CHECK(lines < 40);
     const double time = judging_time(scenario);
     table += fmt::format("  {:<32} {:>6.1f} ms  {:>2} lines\n", job.name, time, lines);
-    CHECK(time < 1000);  // less than 100 ms where nothing else slows it down; the table says
+    CHECK(time < 1000);  // less than 100 ms on an idle machine, as the printed table shows
   }
   std::cout << "judging 4,096 ranks:\n" << table;
 }

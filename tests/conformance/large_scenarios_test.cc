@@ -1,4 +1,4 @@
-// The large jobs of scenarios/large, which examples are too small for.
+// The large jobs of scenarios/large, which are too large to be examples.
 
 #include <algorithm>
 #include <filesystem>
@@ -30,7 +30,7 @@ TEST_CASE("large jobs are sound scenarios", "[scenarios]") {
   }
 }
 
-// Minutes in a build without optimization: run it by its tag.
+// This takes minutes in a build without optimization, so it runs only by its tag.
 TEST_CASE("large jobs come out as they say", "[.large][fiber]") {
   for (const std::string& file : large_files()) {
     INFO(file);

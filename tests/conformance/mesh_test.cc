@@ -1,5 +1,5 @@
-// DeviceMesh against real PyTorch 2.14 and 2.6: which groups it makes, in which order, and what slices and flattened
-// dimensions see.
+// Compares DeviceMesh with real PyTorch 2.14 and 2.6: which groups it makes, in which order, and which ranks slices and
+// flattened dimensions have.
 
 #include <regex>
 
@@ -28,7 +28,7 @@ std::string list_of(const std::vector<Rank>& ranks) {
   return "[" + text + "]";
 }
 
-// What the Python program of the same name in tests/data/torch_2_14/record.py does.
+// Does what the Python program of the same name in tests/data/torch_2_14/record.py does.
 void run_mesh(CallLines& lines, const nlohmann::json& params) {
   lines.mark("init_device_mesh");
   const MeshShape shape{params.at("shape"), params.at("names")};
@@ -64,7 +64,7 @@ void run_mesh(CallLines& lines, const nlohmann::json& params) {
   }
 }
 
-// The lines of slices have their ranks, which simulated meshes have no list for.
+// The lines of slices contain their ranks, of which simulated meshes have no list.
 Lines comparable(Lines lines) {
   std::erase_if(lines, [](const std::string& line) { return line.find(R"("mesh ")") == 0; });
   for (std::string& line : lines) {

@@ -1,5 +1,5 @@
-// The golden programs again, on nccl: what NCCL is documented to do with them. No GPU made these outcomes;
-// tests/data/nccl/outcomes.json says of each row which source it follows from.
+// The golden programs again, on nccl: how they end according to NCCL's documentation. These outcomes are not from a
+// GPU; tests/data/nccl/outcomes.json says for each row which source it follows from.
 
 #include <filesystem>
 #include <fstream>
@@ -23,7 +23,7 @@ namespace {
 
 using nlohmann::json;
 
-// Runs a program that was written for CPU tensors as if each rank kept its tensors on its own GPU.
+// Runs a program written for CPU tensors as if each rank kept its tensors on its own GPU.
 class OnGpu final : public ForwardingBackend {
  public:
   using ForwardingBackend::ForwardingBackend;

@@ -38,7 +38,7 @@ Matrix sample(Rank rank, std::int64_t input, std::int64_t width, std::int64_t ba
 
 namespace {
 
-// The tensor with these values in this shape.
+// Returns the tensor with these values in this shape.
 Tensor shaped(const std::vector<double>& values, const Shape& shape, Dtype dtype) {
   return slice(Tensor::of(values, dtype), 0, shape);
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-// The small models of the golden DDP programs, with the gradients that autograd computes for them. All in
-// double precision, rounded to the parameters' own type: compared with torch to a tolerance.
+// The small models of the golden DDP programs, with the gradients that autograd computes for them. Everything is
+// computed in double precision, rounded to the parameters' own type, and compared with torch within a tolerance.
 
 #include <cstdint>
 #include <string>
@@ -22,10 +22,10 @@ struct Matrix {
   double at(std::int64_t row, std::int64_t column) const;
 };
 
-// The catalogue's sample(): the input number `input` of `rank`.
+// The catalog's sample(): the input number `input` of `rank`.
 Matrix sample(Rank rank, std::int64_t input, std::int64_t width, std::int64_t batch = 1);
 
-// What a forward pass remembers for its backward.
+// What a forward pass saves for its backward.
 struct Pass {
   std::vector<std::size_t> layers;  // in order of use
   std::vector<Matrix> inputs;       // of each
@@ -43,17 +43,17 @@ class Network {
   void add_linear(const std::string& prefix, std::int64_t in, std::int64_t out, bool bias = true,
                   Dtype dtype = Dtype::float32);
   void add_batch_norm(const std::string& prefix, std::int64_t width);
-  // The catalogue's fill(): 0.125, 0.25, ... through all parameters.
+  // The catalog's fill(): 0.125, 0.25, ... through all parameters.
   void fill();
 
-  // Runs the given layers, by default all. Batch norms learn their running statistics.
+  // Runs the given layers, by default all. Batch norms update their running statistics.
   Pass forward(const Matrix& input);
   Pass forward(const Matrix& input, std::vector<std::size_t> layers);
-  // Gradients in autograd's order, and in `input_gradient` that of the input.
+  // Returns the gradients in autograd's order, and sets `input_gradient` to that of the input.
   std::vector<Gradient> backward(const Pass& pass, Matrix output_gradient, Matrix& input_gradient) const;
-  // Of the sum of the outputs.
+  // The gradients of the sum of the outputs.
   std::vector<Gradient> backward(const Pass& pass) const;
-  // Parameters of the layers that the pass did not run.
+  // Returns the parameters of the layers that the pass did not run.
   std::vector<std::uint32_t> unused(const Pass& pass) const;
 
   Module module;
@@ -63,7 +63,7 @@ class Network {
     bool is_batch_norm = false;
     std::uint32_t weight = 0;
     bool has_bias = true;    // the parameter after the weight
-    std::size_t buffer = 0;  // of a batch norm: the first of its three
+    std::size_t buffer = 0;  // for a batch norm: the first of its three
   };
 
   Matrix run(const Layer& layer, const Matrix& input);

@@ -32,7 +32,7 @@ class TapeWriter final : public ForwardingBackend, private Streams, private Forw
       event.refused = event.until == event.at;
       throw;
     }
-    event.refused = work.seq() == Work::no_slot;  // its group's connections are closed: it meets nobody
+    event.refused = work.seq() == Work::no_slot;  // its group's connections are closed: it meets no call
     return event.refused ? work : issued(op, work);
   }
 
@@ -176,7 +176,7 @@ class TapeWriter final : public ForwardingBackend, private Streams, private Forw
     return event;
   }
 
-  // Says how the call ended, however it did: the run may end around the rank.
+  // Records how the call ended, in every case: the run may end while the rank is in the call.
   template <typename Call>
   void inside(TapeEvent& event, Call&& call) {
     struct Clock {
@@ -254,7 +254,7 @@ class TapeWriter final : public ForwardingBackend, private Streams, private Forw
   std::map<const Storage*, std::vector<std::int64_t>> users_;  // looked up, never iterated
 };
 
-// However the rank ends, also when the run ends around it.
+// Runs in every case when the rank ends, also if the run ends before the rank does.
 struct EndOfTape {
   OpTape& tape;
   ~EndOfTape() {

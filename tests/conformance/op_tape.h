@@ -1,7 +1,7 @@
 #pragma once
 
-// OpTape: what the ranks of a run asked for, when, and how each call and each rank ended. Nothing on it says who met
-// whom: that is for whoever reads it to find out (tape_replay.h).
+// OpTape: the calls of a run's ranks, their times, and how each call and each rank ended. It does not say which calls
+// met: the reader has to find that out (tape_replay.h).
 
 #include <deque>
 #include <functional>
@@ -23,7 +23,7 @@ struct TapeEvent {
     record,       // `point`, of a stream
     stream_wait,  // `stream` waits for `point`
     wait_event,   // the host waits for `point`,
-    wait_device,  // for everything it has asked for,
+    wait_device,  // for everything that it has issued,
     wait_tensor,  // for all of `calls`
     group_call,   // `op`, with `ranks`
     store_call,   // `op`, on `keys`
@@ -38,11 +38,11 @@ struct TapeEvent {
 
   Kind kind = Kind::issue;
   End end = End::none;
-  bool refused = false;  // issue: on the spot; it has no number
-  bool on_host = false;  // wait: no stream can do it instead
-  bool limited = false;  // the call says itself how long it may take
+  bool refused = false;  // issue: refused at once; it has no number
+  bool on_host = false;  // wait: no stream can wait instead
+  bool limited = false;  // the call itself says how long it may take
   Time at = 0;
-  Time until = 0;  // the end of the run for those without one
+  Time until = 0;  // the end of the run if it never ended
   Op op{};
   std::int64_t batch = -1;  // issue: the number of its batch's first call
   Stream stream{};          // wait, stream_wait
@@ -60,31 +60,31 @@ struct RankTape {
 
   std::deque<TapeEvent> events;  // addresses are stable: an event is marked when its call ends
   End end = End::none;
-  std::string type;  // of what it raised
+  std::string type;  // of the exception that it raised
   std::string text;
   std::int64_t inputs = -1;
-  std::vector<Work> works;      // by call; to be asked while the run lasts
-  std::vector<bool> completed;  // by call: when the program ended
+  std::vector<Work> works;      // by call; may be asked only during the run
+  std::vector<bool> completed;  // by call: true if it was complete when the program ended
 };
 
 struct OpTape {
   explicit OpTape(Rank world_size) : ranks(static_cast<std::size_t>(world_size)) {}
 
   std::vector<RankTape> ranks;       // by global rank
-  std::vector<GroupMembers> groups;  // by GroupId; those that ranks used
+  std::vector<GroupMembers> groups;  // by GroupId; those that the ranks used
   ScopeTable scopes;
-  std::deque<Tensor> tensors;  // without values, where the ops point to
+  std::deque<Tensor> tensors;  // without values; the ops point to them
   std::deque<TensorList> lists;
   std::deque<SplitSizes> splits;
 };
 
-// A backend around each rank's own that writes the tape. To be given to sim::Options::decorate.
+// Wraps a rank's backend and writes the tape. For sim::Options::decorate.
 std::unique_ptr<Backend> tape_around(Backend& inner, OpTape& tape);
 
 // Runs the rank's program and notes how it ended.
 void run_on_tape(OpTape& tape, const std::function<void()>& program);
 
-// A launcher sees which processes died; the ranks themselves can no longer say it.
+// Adds the deaths, as a launcher would see them; the ranks themselves can no longer report them.
 void note_deaths(OpTape& tape, const Report& report);
 
 }  // namespace rollcall::conformance

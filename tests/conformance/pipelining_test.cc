@@ -1,4 +1,4 @@
-// Every schedule of torch.distributed.pipelining against real PyTorch 2.14: the same calls, batches and waits on
+// Compares every schedule of torch.distributed.pipelining with real PyTorch 2.14: the same calls, batches and waits on
 // every rank, in the same order.
 
 #include <algorithm>
@@ -28,7 +28,7 @@ PipelineShape shape_of(const RecordedCalls& calls) {
           .defers_recv = params.value("defer_pp_recv", false)};
 }
 
-// What the Python program of the same name in tests/data/torch_2_14/record.py does.
+// Does what the Python program of the same name in tests/data/torch_2_14/record.py does.
 void run_pipeline(CallLines& lines, const RecordedCalls& calls, const PipelinePlan& plan) {
   const int groups = calls.params->value("groups", 1);
   const DeviceMesh mesh = init_device_mesh({.sizes = {groups, plan.shape.ranks}, .dim_names = {"dp", "pp"}});
@@ -47,7 +47,7 @@ void run_pipeline(CallLines& lines, const RecordedCalls& calls, const PipelinePl
   }
 }
 
-// The bytes of pickled shapes are Python's; messages of objects are waited for by c10d and not by the schedule.
+// The sizes of pickled shapes are Python's; c10d waits for messages of objects, not the schedule.
 Lines comparable(Lines lines, bool has_shapes) {
   for (std::string& line : lines) {
     static const std::regex pickled(R"x("dtype":"uint8"(.*)"numel":\d+)x");
@@ -60,7 +60,7 @@ Lines comparable(Lines lines, bool has_shapes) {
   return lines;
 }
 
-// Neighboring RESHARDs free memory in no particular order: Python iterates over a set there.
+// Adjacent RESHARDs free memory in no particular order, because Python iterates over a set there.
 std::vector<std::string> with_reshards_sorted(std::vector<std::string> actions) {
   const auto is_reshard = [](const std::string& action) { return action.ends_with("RESHARD"); };
   for (auto begin = actions.begin(); begin != actions.end(); ++begin) {

@@ -1,8 +1,8 @@
 #pragma once
 
-// The programs of the golden cases, written for rollcall: what the Python ones did. One table a family.
-// A case selects its program by its parameters where they say everything, else by its name, so that a
-// new file of a known kind runs without new code.
+// The programs of the golden cases, written for rollcall, which do what the Python programs did. There is one table per
+// family. A case selects its program by its parameters if they say everything, otherwise by its name, so that a new
+// file of a known kind runs without new code.
 
 #include <functional>
 #include <optional>
@@ -17,10 +17,10 @@ namespace rollcall::golden {
 
 struct Program {
   std::function<void(CaseContext&)> body;
-  std::vector<std::vector<Rank>> groups{};  // of its new_group calls, in order: g1, g2, ...
+  std::vector<std::vector<Rank>> groups{};  // made by its new_group calls, in order: g1, g2, ...
 };
 
-// A row of a family's table. `name` is the program's whole name, or ends in '*' and begins it.
+// A row of a family's table. `name` is the program's whole name, or a prefix of it followed by '*'.
 struct NamedProgram {
   std::string_view name;
   void (*body)(CaseContext&);
@@ -30,13 +30,13 @@ struct NamedProgram {
 // A rank's usual input: 10 * rank + 1, 10 * rank + 2, ...
 Tensor ramp(std::int64_t rank, std::int64_t numel, Dtype dtype = Dtype::float32);
 
-// True for families that have programs at all; files of others are another test's business.
+// True for families that have programs; other tests check the files of the others.
 bool has_programs(std::string_view family);
 
-// The program of a case, or nothing when no table knows it.
+// Returns the program of a case, or nothing if no table has it.
 std::optional<Program> find_program(const GoldenCase& golden);
 
-// The tables. The first fitting row counts, so whole names stand before patterns.
+// The tables. The first matching row counts, so whole names come before patterns.
 void tally_program(CaseContext& context);
 void suite_program(CaseContext& context);
 void scripted_program(CaseContext& context);
@@ -53,7 +53,7 @@ std::span<const NamedProgram> group_programs();
 std::span<const NamedProgram> new_programs();
 std::span<const NamedProgram> parallel_programs();  // of family new
 void ddp_program(CaseContext& context);
-std::span<const NamedProgram> ddp_programs();  // and zero's
+std::span<const NamedProgram> ddp_programs();  // also of zero
 std::span<const NamedProgram> fsdp_programs();
 
 }  // namespace rollcall::golden

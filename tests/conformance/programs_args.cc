@@ -1,5 +1,5 @@
-// Family args: calls with wrong arguments; and what of family prim belongs to them: splits, coalesced and
-// object collectives, waiting.
+// Family args: calls with wrong arguments; and the related part of family prim: splits, coalesced and object
+// collectives, waiting.
 
 #include <array>
 #include <functional>
@@ -57,7 +57,7 @@ void all_gather_errors(CaseContext& context) {
   gathering("not a list", {Tensor()});
 }
 
-// A thing that is no tensor cannot be passed in C++. A tensor that is not there is refused alike.
+// C++ cannot pass something that is not a tensor. An undefined tensor is refused in the same way.
 const Tensor no_tensor;
 
 using Call = void (*)(Rank self);
@@ -105,8 +105,7 @@ void one_call(CaseContext& context) {
   throw std::runtime_error("no call is written for '" + name + "'");
 }
 
-// How a process group comes to be is the launcher's business: a program here starts with its world. Nor
-// are there sparse tensors.
+// The launcher creates the process group, so a program here starts with its world. Nor are there sparse tensors.
 void without_equivalent(CaseContext&) {}
 
 void all_to_all_single_program(CaseContext& context) {
@@ -131,7 +130,7 @@ void all_to_all_single_bad(CaseContext& context) {
   context.put("out", output);
 }
 
-// One even exchange after another, of as many elements on every rank as its row says.
+// One even exchange after another, each with the number of elements per rank that its row says.
 void all_to_all_single_cut(CaseContext& context) {
   Scope site("user.prim_all_to_all_single_cut");
   const bool is_byte = context.params().text("dtype") == "uint8";

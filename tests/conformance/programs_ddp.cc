@@ -1,5 +1,5 @@
-// Families ddp and zero: the program that most of their cases feed with parameters. ddp_* and train_* are the same
-// loop; train_* were drawn at random, with more to turn and several epochs.
+// Families ddp and zero: the program that most of their cases run, with different parameters. ddp_* and train_* are the
+// same loop; train_* were drawn at random, with more options and several epochs.
 
 #include <algorithm>
 #include <memory>
@@ -63,7 +63,7 @@ CommHook hook_called(const std::string& name) {
   throw std::runtime_error("no such hook: " + name);
 }
 
-// The program's optimizer: one of torch's on every rank, or ZeRO around it.
+// The program's optimizer: a torch optimizer on every rank, or ZeRO around it.
 struct AnyOptimizer {
   std::unique_ptr<Optimizer> plain;
   std::unique_ptr<ZeroRedundancyOptimizer> zero;

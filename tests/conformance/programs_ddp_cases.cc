@@ -1,4 +1,4 @@
-// Families ddp and zero: the cases that are programs of their own.
+// Families ddp and zero: the cases with their own programs.
 
 #include <optional>
 
@@ -153,7 +153,7 @@ void no_grad_forward(CaseContext& context) {
   });
 }
 
-// Autograd adds what several uses of a parameter yield before it hands the gradient over.
+// Autograd adds the gradients of several uses of a parameter before it passes on the sum.
 std::vector<Gradient> sum_of(std::vector<Gradient> first, const std::vector<Gradient>& second) {
   for (std::size_t i = 0; i < first.size(); ++i) {
     first[i].value.add_(second[i].value);

@@ -33,7 +33,7 @@ Tensor concatenated(const TensorList& parts) {
   return Tensor::of(values, parts.front().dtype());
 }
 
-// What the step leaves to look at.
+// Runs a step and returns the tensor to check.
 Tensor run_step(Rank rank, const Step& step) {
   Tensor tensor = ramp(rank, step);
   if (step.kind == "all_reduce") {
@@ -145,7 +145,7 @@ void group_cycle(CaseContext& context) {
   }
 }
 
-// Collectives in flight do not hold up a message.
+// Collectives in flight do not block a message.
 void async_threads(CaseContext& context) {
   Scope site("user.desync_async_threads");
   constexpr int calls = 4;
@@ -176,7 +176,7 @@ std::span<const NamedProgram> desync_programs() {
       {"desync_monitored_barrier", monitored_one},
       {"desync_monitored_barrier_all", monitored_all},
       {"desync_monitored_barrier_root", monitored_root},
-      {"desync_after*", after_timeout},  // a case with a timeout loses "_timeout" at its end
+      {"desync_after*", after_timeout},  // the name of a case with a timeout loses its "_timeout"
       {"desync_two_groups", two_groups, {{0, 1}, {0, 1}}},
       {"desync_two_groups_async", two_groups_async, {{0, 1}, {0, 1}}},
       {"desync_group_cycle", group_cycle, {{0, 1}, {1, 2}, {0, 2}}},

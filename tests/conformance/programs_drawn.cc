@@ -1,4 +1,4 @@
-// Programs drawn from a seed, of families prim, p2p, group, desync and args: each rank's is a list of steps in
+// Programs drawn from a seed, of families prim, p2p, group, desync and args. Each rank's program is a list of steps in
 // `params.script`, so a new file of this kind needs no code. Groups are g1, g2, ... of `params.groups`.
 
 #include <map>
@@ -17,7 +17,7 @@ Tensor ramp(std::int64_t rank, std::int64_t numel, Dtype dtype) {
   return Tensor::of(values, dtype);
 }
 
-// What a call leaves to look at, once it is over.
+// The result of a call, once it is over.
 struct Result {
   Tensor tensor;
   TensorList list;

@@ -1,4 +1,4 @@
-// Family new, what it has of FSDP: cases of PyTorch 2 only.
+// The FSDP cases of family new: only for PyTorch 2.
 
 #include <algorithm>
 #include <memory>
@@ -15,8 +15,8 @@ namespace rollcall::golden {
 
 namespace {
 
-// Three linear layers, each a unit; the root has nothing of its own. The gradients are those of the parameters that
-// FSDP has gathered.
+// Three linear layers, each a unit; the root has no parameters of its own. The gradients are those of the parameters
+// that FSDP has gathered.
 class FullyShardProgram {
  public:
   explicit FullyShardProgram(CaseContext& context)
@@ -69,7 +69,7 @@ class FullyShardProgram {
         network_.backward(network_.forward(sample(context_.rank(), input, 4)));
     context_.mark("backward " + number);
     {
-      const Scope scope("ddp.bucket");  // as the harness calls what autograd calls
+      const Scope scope("ddp.bucket");  // the harness's name for calls of autograd
       model_.backward([&](std::size_t unit, std::size_t parameter) {
         return std::ranges::find(gradients, 2 * (unit - 1) + parameter, &Gradient::parameter)->value;
       });
@@ -95,7 +95,7 @@ class FullyShardProgram {
 
 void fully_shard_program(CaseContext& context) { FullyShardProgram(context).run(); }
 
-// Two linear layers in FullyShardedDataParallel, in another one that has nothing of its own.
+// Two linear layers in FullyShardedDataParallel, inside another one that has no parameters of its own.
 void fsdp1_program(CaseContext& context) {
   const auto layer = [] {
     Network network = Network::linear(4, 4);

@@ -1,4 +1,4 @@
-// Family join, the sound uses: epochs, nesting, breaking off, throwing, switching off, warnings.
+// Family join, the correct uses: epochs, nesting, breaking out, throwing, disabling, warnings.
 
 #include "tests/conformance/joinables.h"
 #include "tests/conformance/programs.h"
@@ -48,7 +48,7 @@ void disabled(CaseContext& context) {
   context.put("count", tally.count());
 }
 
-// break out of the loop: the same as running out of inputs.
+// Breaks out of the loop: the same as running out of inputs.
 void breaking_off(CaseContext& context) {
   Scope site("user.join_break");
   const std::int64_t break_at =
@@ -208,8 +208,8 @@ void device_of_first_joinable(CaseContext& context) {
   });
 }
 
-// A context nobody enters a loop in. Python's `as` binds None and its warning filters change: neither
-// has a meaning here, but the operations have.
+// A context without a loop. Python's `as` binds None and its warning filters change. Neither has a meaning here, but
+// the operations do.
 void empty_context(CaseContext& context) {
   Scope site("user.join_as_value");
   Tally tally(context);

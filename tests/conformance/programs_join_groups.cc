@@ -1,4 +1,4 @@
-// Family join on groups other than the world: who is asked, who is told, and what rank is named.
+// Family join on groups other than the world: which ranks are asked, which are told, and which rank is named.
 
 #include "tests/conformance/joinables.h"
 #include "tests/conformance/programs.h"

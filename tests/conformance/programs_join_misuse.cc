@@ -1,4 +1,4 @@
-// Family join, the misuses: what a program does that forgets, doubles or skips a part of the protocol.
+// Family join, the misuses: programs that forget, repeat or skip a part of the protocol.
 
 #include <algorithm>
 
@@ -41,7 +41,7 @@ void forgot_init_inside(CaseContext& context) {
   context.put("count", tally.count());
 }
 
-// C++ refuses a class without its overrides when it is compiled; the base hook's defaults remain.
+// The C++ compiler rejects a class without its overrides; the base hook's defaults remain.
 void base_hook(CaseContext& context) {
   context.catching("base hook", [&] {
     JoinHook hook;
@@ -97,7 +97,7 @@ void body_exception(CaseContext& context) {
   std::vector<std::int64_t> raisers = context.params().integers("raisers");
   const bool raises = std::count(raisers.begin(), raisers.end(), context.rank()) > 0;
   Tally tally(context);
-  // Python's `finally` also runs at the very end of a rank that hangs; here only where the story ends.
+  // Python's `finally` also runs at the very end of a rank that hangs; here it runs only where the program ends.
   auto finally = [&] { context.put("count", tally.count()); };
   try {
     Join({tally}).run([&] {

@@ -1,4 +1,4 @@
-// Family mismatch: a main_hook or post_hook that does not issue what forward or the other ranks do.
+// Family mismatch: a main_hook or post_hook that does not issue the calls of forward or of the other ranks.
 
 #include "tests/conformance/joinables.h"
 #include "tests/conformance/programs.h"
@@ -17,7 +17,7 @@ void scripted_program(CaseContext& context) {
 
 namespace {
 
-// One all-reduce per input, shadowed correctly; only the post hook is wrong.
+// One all_reduce per input, shadowed correctly; only the post hook is wrong.
 void run_with_post_hook(CaseContext& context, PostSteps post_hook) {
   const Steps one{all_reduce_step(1)};
   Scripted scripted(context, {.forward = one, .main_hook = one, .post_hook = std::move(post_hook)});

@@ -1,4 +1,4 @@
-// Family new: what torch 2.x has and 1.13 has not.
+// Family new: what torch 2.x has and 1.13 does not.
 
 #include "sim/train/checkpoint.h"
 #include "tests/conformance/programs.h"
@@ -7,7 +7,7 @@ namespace rollcall::golden {
 
 namespace {
 
-// Functional collectives leave their input alone and are waited for when their result is used.
+// Functional collectives do not change their input, and are waited for when their result is used.
 void functional(CaseContext& context) {
   Scope site("user.new_functional");
   Tensor tensor = ramp(context.rank(), 2);
@@ -28,7 +28,7 @@ void functional(CaseContext& context) {
   context.put("broadcast", tensor);
 }
 
-// The backward of an all_reduce is one of the gradients.
+// The backward of an all_reduce is an all_reduce of the gradients.
 void nn_functional(CaseContext& context) {
   const double factor = context.rank() + 1;
   const Tensor sum = Tensor::full({2}, factor);
@@ -37,7 +37,7 @@ void nn_functional(CaseContext& context) {
     all_reduce(sum);
   }
   context.put("y", sum);
-  Scope site("ddp.bucket");  // the harness takes what comes from C++'s autograd for that
+  Scope site("ddp.bucket");  // the harness labels calls of C++'s autograd so
   Tensor gradient = Tensor::ones({2});
   all_reduce(gradient);
   gradient.mul_(factor);

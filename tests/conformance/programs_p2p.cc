@@ -1,4 +1,4 @@
-// Family p2p: messages between two ranks, in order and out of it, and ones that never meet.
+// Family p2p: messages between two ranks, in and out of order, and some that never meet.
 
 #include <algorithm>
 
@@ -164,7 +164,7 @@ void same_tag_fifo(CaseContext& context) {
   }
 }
 
-// Rank 0 sends, rank 1 receives, each a tensor of its own kind.
+// Rank 0 sends and rank 1 receives, each with a tensor of its own kind.
 void send_as_it_is(CaseContext& context, const Tensor& tensor) {
   if (context.rank() == 0) {
     send(tensor, 1);

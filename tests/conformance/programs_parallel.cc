@@ -1,4 +1,4 @@
-// Family new: device meshes, DTensors and tensor parallel. Real runs of them are of torch 2.6 and later.
+// Family new: device meshes, DTensors and tensor parallel. Their real runs are from torch 2.6 and later.
 
 #include "sim/c10d/device_mesh.h"
 #include "sim/dtensor/dtensor.h"
@@ -27,7 +27,7 @@ void device_mesh(CaseContext& context) {
   context.put("coordinate", numbers(mesh.get_coordinate()));
 }
 
-// torch.arange(begin, begin + numel) * step, in a shape.
+// torch.arange(begin, begin + numel) * step, with a shape.
 Tensor ramp(double begin, double step, const Shape& shape) {
   std::vector<double> values;
   for (std::int64_t i = 0; i < shape.numel(); ++i) {
@@ -68,7 +68,7 @@ std::vector<double> product(const std::vector<double>& x, const Tensor& weight) 
   return y;
 }
 
-// Linear(4, 4), ReLU, Linear(4, 2), whose parameters are eighths in order. All values are exact in float32.
+// Linear(4, 4), ReLU, Linear(4, 2), whose parameters count up in eighths. All values are exact in float32.
 void tensor_parallel(CaseContext& context) {
   Scope site("user.new_tensor_parallel");
   constexpr double step = 0.125;
@@ -81,7 +81,7 @@ void tensor_parallel(CaseContext& context) {
   context.mark("forward");
   std::vector<double> hidden = product({1, 1, 1, 1}, weight_0.to_local());
   for (std::size_t i = 0; i < hidden.size(); ++i) {
-    hidden[i] += bias_0.to_local().at(static_cast<std::int64_t>(i));  // positive: ReLU leaves it
+    hidden[i] += bias_0.to_local().at(static_cast<std::int64_t>(i));  // positive, so ReLU does not change it
   }
   std::vector<double> partial = product(hidden, weight_2.to_local());
   for (std::size_t i = 0; i < partial.size(); ++i) {
@@ -89,7 +89,7 @@ void tensor_parallel(CaseContext& context) {
   }
   const DTensor y = DTensor::from_local(slice(Tensor::of(partial), 0, {1, 2}), mesh, {Partial()});
   const Tensor whole = y.redistribute({Replicate()}, true).to_local();
-  context.mark("backward");  // x needs no gradient, so that nothing is sent
+  context.mark("backward");  // x needs no gradient, so nothing is sent
   context.put("y", whole);
 }
 

@@ -1,5 +1,5 @@
-// Family prim: the plain collectives, alone and in order, with what gloo makes of floats, dtypes and
-// operations it does not have.
+// Family prim: the plain collectives, alone and in sequence, and what gloo does with floats, dtypes and operations that
+// it does not have.
 
 #include <algorithm>
 #include <numeric>

@@ -26,7 +26,7 @@ void tally_program(CaseContext& context) {
 
 namespace {
 
-// The number every rank of a suite case holds afterwards where post hooks ran; 41 where they did not.
+// The number that every rank of a suite case has afterwards if no post hook ran; 42 if one did.
 constexpr std::int64_t magic_before = 41;
 constexpr std::int64_t magic_after = 42;
 

@@ -1,6 +1,7 @@
 #pragma once
 
-// Chance for tests: a seed gives the same numbers on every machine, which the standard's distributions do not promise.
+// Random numbers for tests: a seed gives the same numbers on every machine, which the standard's distributions do not
+// promise.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,8 +1,8 @@
-// What holds for every scenario, whatever it says. A few hundred seeds each time; as many as one likes with
+// Properties that hold for every scenario. Each run of the tests takes a few hundred seeds; for more:
 //
 //   ROLLCALL_SEEDS=10000 rollcall_tests '[random-scenarios]'
 //
-// ROLLCALL_FIRST_SEED=N begins with another than 0. A failure names its seed and shows the scenario.
+// ROLLCALL_FIRST_SEED=N begins with seed N instead of 0. A failure names its seed and shows the scenario.
 
 #include <algorithm>
 #include <chrono>
@@ -74,7 +74,7 @@ std::size_t line_max(const std::string& text) {
   return longest;
 }
 
-// What a finding owes the reader.
+// Checks what every finding must tell the reader.
 void check_verdict(Report report) {
   const Finding* finding = finding_of(report.verdict);
   if (finding == nullptr) {
@@ -84,7 +84,7 @@ void check_verdict(Report report) {
   }
   CHECK_FALSE(finding->headline.empty());
   CHECK_FALSE(finding->cause.empty());
-  report.output.clear();  // what ranks print is printed as it is
+  report.output.clear();  // the ranks' own output is printed unchanged
   CHECK(line_max(viz::text_report(report, {})) <= 100);
 }
 
@@ -169,7 +169,8 @@ TEST_CASE("whatever a scenario says, its run is the same each time, and its repo
   }
 }
 
-// A search through many schedules, a minimization and a recording take as long as dozens of runs, so there are fewer.
+// A search through many schedules, a minimization and a recording take as long as dozens of runs, so there are fewer of
+// them.
 TEST_CASE("whatever a scenario says, a search, a smaller scenario and a recording agree with its run",
           "[random-scenarios][fiber]") {
   const Seeds seeds{.count = number("ROLLCALL_SEEDS", 300) / 10};

@@ -1,6 +1,6 @@
 // The golden programs once more, on real Gloo processes, at their own number of ranks and at 2, 4 and 8: the calls,
-// results, output and errors of every rank must be those of the simulator, bit by bit. (That the simulator does
-// what PyTorch did is golden_test.cc's.)
+// results, output and errors of every rank must be those of the simulator, bit by bit. (golden_test.cc checks that the
+// simulator does what PyTorch did.)
 
 #include <algorithm>
 #include <iostream>
@@ -19,7 +19,7 @@
 namespace rollcall::golden {
 namespace {
 
-// What a program notes about itself is printed, so that it takes the same way as everything else.
+// A program's notes about itself are printed, so that they are compared like everything else.
 void run_body(const GoldenCase& golden, const Program& program, Rank rank) {
   const RankLog no_log;
   RankNotes notes;
@@ -49,12 +49,12 @@ sim::Options options_of(const GoldenCase& golden, const Program& program) {
   return options;
 }
 
-// What a family's programs are on real ranks.
+// Counts how a family's programs were run on real ranks.
 struct Tally {
   std::map<Rank, int> ran;     // by number of ranks
-  int under_detail = 0;        // comparing calls first, which real ranks do not
-  int groups_need_others = 0;  // at some sizes: their groups name ranks that are not there
-  int waits_for_timeout = 0;   // run at their own size only: two seconds are short for many processes
+  int under_detail = 0;        // it compares calls first, which real ranks do not do
+  int groups_need_others = 0;  // at some sizes, their groups name ranks that do not exist
+  int waits_for_timeout = 0;   // run only at their own size: two seconds are short for many processes
 };
 
 bool has_members(const Program& program, Rank ranks) {
@@ -70,7 +70,7 @@ void add_runs(const GoldenCase& golden, const Program& program, Tally& tally,
   bool waits = false;
   const std::set<Rank> sizes{golden.world_size, 2, 4, 8};
   for (const Rank ranks : sizes) {
-    // Kept alive by the run.
+    // The run keeps it alive.
     const auto sized = std::make_shared<GoldenCase>(at_world_size(golden, ranks));
     const sim::Program body = [sized, program](Rank rank) { run_body(*sized, program, rank); };
     const bool fits = has_members(program, ranks);
@@ -80,7 +80,7 @@ void add_runs(const GoldenCase& golden, const Program& program, Tally& tally,
     }
     sim::Options options = options_of(*sized, program);
     if (options.timeout > 0 && !test::hangs(options, body)) {
-      options.timeout = 0;  // nobody waits for it, and a slow machine shall not
+      options.timeout = 0;  // no case depends on it, and a slow machine must not reach it
     }
     waits = waits || options.timeout > 0;
     if (options.timeout == 0 || ranks == golden.world_size) {

@@ -1,5 +1,5 @@
-// Real processes that make groups, use the store and run the barrier that says who is missing: the same as
-// simulated ranks, whether the program is right or not.
+// Real processes that create groups, use the store and run monitored_barrier: they do the same as simulated ranks,
+// whether or not the program is right.
 
 #include <fmt/core.h>
 

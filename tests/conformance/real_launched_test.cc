@@ -1,4 +1,4 @@
-// Runs whose ranks a launcher starts: processes that know only their place and the master's address.
+// Runs whose ranks a launcher starts: the processes know only their rank and the master's address.
 
 #include <atomic>
 #include <chrono>
@@ -26,8 +26,8 @@
 namespace rollcall {
 namespace {
 
-// One that nobody uses now, and that nobody is given meanwhile: below the range from which a system gives ports to
-// those that ask for any, as the ranks of other tests do.
+// Returns a port that is unused now, and that no other process gets meanwhile: it is below the range from which the
+// system assigns ports on request, as it does to the ranks of other tests.
 std::uint16_t free_port() {
   constexpr int lowest = 20'000;
   constexpr int count = 10'000;
@@ -43,7 +43,7 @@ std::uint16_t free_port() {
   return 0;
 }
 
-// As `ranks` processes started by a launcher. Rank 0 is this one.
+// Runs the program as a launcher would start it, in `ranks` processes. Rank 0 is this process.
 real::Run launch_run(Rank ranks, const real::Program& program,
                      const std::function<void(std::uint16_t)>& stranger) {
   const real::Options options{.world_size = ranks, .patience = 300 * millisecond};
@@ -71,7 +71,7 @@ Report launch(Rank ranks, const real::Program& program) {
   return launch_run(ranks, program, [](std::uint16_t) {}).report;
 }
 
-// Until the process has ended; how, as waitpid has it.
+// Serves until the process has ended; returns the status of waitpid.
 int serve_until_end(real::Hub& hub, real::ChildProcess& process) {
   const real::Descriptor end = process.watch();
   for (pollfd ended = {end.number(), POLLIN, 0}; ::poll(&ended, 1, 10) == 0;) {
@@ -80,7 +80,7 @@ int serve_until_end(real::Hub& hub, real::ChildProcess& process) {
   return process.wait();
 }
 
-// What the next frame from the hub holds; nothing: it has hung up.
+// Returns the next frame from the hub; nothing if the hub has closed the connection.
 std::optional<real::Frame> heard(const real::Descriptor& hub) {
   try {
     return real::receive_frame(hub);
@@ -136,7 +136,7 @@ TEST_CASE("a launched rank that is killed is named, wherever it ran", "[real]") 
   CHECK(finding_of(report.verdict)->culprits == RankSet{2});
 }
 
-// Each has ended rank 0, or has written the verdict, when nobody was asked who he is.
+// Each of these ended rank 0, or wrote the verdict, when connections were not authenticated.
 TEST_CASE("strangers at the master's address neither end a launched run nor change its verdict", "[real]") {
   if (!test::has_gloo()) {
     return;
@@ -155,7 +155,7 @@ TEST_CASE("strangers at the master's address neither end a launched run nor chan
       "GET / HTTP/1.1\r\n\r\n",
       std::string(100'000, 'x'),
   };
-  // Of all processes.
+  // Shared by all processes.
   void* const memory =
       ::mmap(nullptr, sizeof(std::atomic<bool>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   REQUIRE(memory != MAP_FAILED);

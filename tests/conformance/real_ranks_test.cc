@@ -1,5 +1,5 @@
-// Real processes: every collective bit by bit at several sizes of the world, the mistakes that Gloo cannot
-// see, and what a supervisor must do whatever its ranks do.
+// Real processes: every collective bit by bit at several world sizes, the mistakes that Gloo cannot see, and what a
+// supervisor must do whatever its ranks do.
 
 #include <cerrno>
 #include <csignal>
@@ -69,7 +69,7 @@ void move_everything(Rank rank) {
   }
 }
 
-// Floats whose sums depend on the order of additions: the simulator knows Gloo's ring.
+// Floats whose sums depend on the order of additions, because the simulator models Gloo's ring.
 void add_fractions(Rank rank) {
   for (const std::int64_t numel : {1, 7, 100, 3000}) {
     std::vector<double> values;
@@ -145,7 +145,7 @@ real::Options real_options(Rank world_size) {
 
 bool has_children() { return !(::waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD); }
 
-// A place for temporary files of its own, which must be empty in the end.
+// A separate folder for temporary files, which must be empty at the end.
 class OwnTemporaries {
  public:
   OwnTemporaries() { ::setenv("TMPDIR", folder_.path().c_str(), 1); }
@@ -156,8 +156,8 @@ class OwnTemporaries {
   real::PrivateFolder folder_;
 };
 
-// A mistake that Gloo does not see: the class of outcome that the simulator predicts, at 2, 4 and 8 ranks, inside
-// the deadline, and with nothing left behind.
+// Checks a mistake that Gloo does not see: the run must end with the class of outcome that the simulator predicts, at
+// 2, 4 and 8 ranks, within the deadline, and leave nothing behind.
 void check_mistake(std::string_view verdict, sim::Program body, bool exits = false) {
   if (!test::has_gloo()) {
     return;
@@ -197,7 +197,7 @@ TEST_CASE("every collective gives the simulator's bits on 2, 4 and 8 real ranks"
   CHECK(test::differences(runs) == "");
 }
 
-// The eight ways to be wrong that Gloo does not report as such.
+// The eight kinds of mistakes that Gloo does not report as such.
 
 TEST_CASE("real ranks with another count end as predicted", "[fiber][real]") {
   check_mistake("mismatch", [](Rank rank) { all_reduce(Tensor::ones({rank == 1 ? 16 : 8})); });

@@ -25,14 +25,14 @@ Facts run_real(const sim::Options& options, const sim::Program& program) {
                      .patience = 300 * millisecond,
                      .timeout = options.timeout,
                      .finished_ranks_exit = options.finished_ranks_exit,
-                     .time_scale = options.timeout > 0 ? 1.0 : 0.0};  // a timeout is measured against work
+                     .time_scale = options.timeout > 0 ? 1.0 : 0.0};  // with a timeout, work must take time
   for (const sim::Group& group : options.groups) {
     real.groups.push_back({group.name, group.ranks});
   }
   return compare::facts_of_run(real::run(real, program));
 }
 
-// What the two disagree in, a line each.
+// Returns a line for each claim in which the two disagree.
 std::string disagreements(const std::string& name, const Facts& simulated, const Facts& real) {
   std::string text;
   for (const compare::Claim& claim : compare::compare(simulated, real, "gloo")) {
@@ -65,15 +65,15 @@ std::string differences(const std::string& name, const sim::Options& options, co
   Facts real = run_real(options, program);
   std::string text = disagreements(name, simulated, real);
   if (!text.empty() && options.timeout > 0) {
-    // A machine that stood still timed out ranks that were on their way: what a timeout changes must show twice.
+    // A stalled machine can time out ranks that were only late, so a difference that a timeout makes must show twice.
     real = run_real(options, program);
     text = disagreements(name, simulated, real);
   }
   if (text.empty()) {
     return text;
   }
-  // The logs of ranks that hang do not say what these would have called next, so a simulation that may not find that
-  // out either is as good an answer.
+  // The logs of hanging ranks do not say what the ranks would have called next, so a simulation that may not find that
+  // out either is an equally good answer.
   sim::Options once = options;
   once.may_run_again = false;
   sim::Options unmended = options;

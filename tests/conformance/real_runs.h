@@ -1,6 +1,6 @@
 #pragma once
 
-// The same program simulated and on real Gloo processes, as facts to be compared.
+// Runs the same program simulated and on real Gloo processes, and compares the facts.
 
 #include <functional>
 #include <string>
@@ -11,10 +11,10 @@
 
 namespace rollcall::test {
 
-// True when this build has Gloo; says so, once, where it has not. Tests on real ranks then have nothing to do.
+// True if this build has Gloo. If not, a message says so once, and tests on real ranks have nothing to do.
 bool has_gloo();
 
-// The claims that differ, one a line; empty when the simulation predicted the real run.
+// Returns the claims that differ, one per line; empty if the simulation predicted the real run.
 std::string differences(const std::string& name, const sim::Options& options, const sim::Program& program);
 
 struct NamedRun {
@@ -23,10 +23,10 @@ struct NamedRun {
   sim::Program program;
 };
 
-// The same of many, several at a time: ranks that hang take time, but no processor.
+// The same for many runs, several at a time: ranks that hang take time, but no processor.
 std::string differences(const std::vector<NamedRun>& runs);
 
-// Whether a simulated rank waits forever, or until it is timed out.
+// True if a simulated rank waits forever, or until it is timed out.
 bool hangs(sim::Options options, const sim::Program& program);
 
 }  // namespace rollcall::test

@@ -1,5 +1,5 @@
-// The judge alone: what the ranks of a scenario or of a golden program asked for is recorded, the engine is forgotten,
-// and the judge comes to the same verdict from the record.
+// Tests the judge alone: the calls of the ranks of a scenario or of a golden program are recorded, and the judge must
+// reach the same verdict from the record, without the engine.
 //
 //   ROLLCALL_VERBOSE=1 build/dev/rollcall_tests '[recorded-judge]'    lists the scenarios that are left out, and why
 
@@ -40,7 +40,7 @@ std::string contents(const fs::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// What only the engine knows; empty when ops say it all.
+// Returns what only the engine knows; empty if the ops say everything.
 std::string not_in_ops(const Report& report) {
   if (std::holds_alternative<LimitReached>(report.verdict)) {
     return "the limits of the run";
@@ -59,7 +59,7 @@ std::string answer(const Verdict& verdict) {
   }
   std::string text = fmt::format("{} {} [{}]", verdict_word(verdict), to_string(finding->kind),
                                  to_string(finding->culprits));
-  if (finding->at && finding->at->call.op != "raise") {  // no op says where a rank raised
+  if (finding->at && finding->at->call.op != "raise") {  // the ops do not say where a rank raised
     const Call& call = finding->at->call;
     text += fmt::format(" in {} #{} on {}: {} wait, {} missing", call.op, call.seq, call.group,
                         to_string(finding->at->waiting), to_string(finding->at->missing));
@@ -67,11 +67,11 @@ std::string answer(const Verdict& verdict) {
   return text;
 }
 
-// Both answers, for the ranks of a run.
+// The verdicts on a run, with the engine and from the tape.
 struct Answers {
   std::string alone;
   std::string in_engine;
-  std::string left_out;  // why they are not to be compared
+  std::string left_out;  // why they are not compared
 };
 
 Answers answers_of(const OpTape& tape, const TapeMachine& machine, const Report& report) {
@@ -82,7 +82,7 @@ Answers answers_of(const OpTape& tape, const TapeMachine& machine, const Report&
 Answers answers_of(const scenario::Scenario& scenario) {
   OpTape tape(scenario.options.world_size);
   sim::Options options = scenario.options;
-  options.eager_communicators = true;  // nothing on a tape says who made them
+  options.eager_communicators = true;  // a tape does not say which call created them
   options.may_run_again = false;       // nor what a rank would have called next
   options.decorate = [&](Backend& inner) { return tape_around(inner, tape); };
   scenario::RunState state;
@@ -133,7 +133,7 @@ TEST_CASE("the judge alone comes to the engine's verdict from the recorded ops o
   for (const fs::path& file : test::shipped_scenarios()) {
     const std::string name = file.filename().string();
     if (contents(file).find("use_local_synchronization") != std::string::npos) {
-      continue;  // no op says of which members such a call is
+      continue;  // the op does not say which members such a call has
     }
     comparison.add(name, answers_of(scenario::parse_scenario(contents(file), name)));
   }

@@ -1,4 +1,4 @@
-// Scripts that are recorded and replayed ask for what the same programs asked for on real PyTorch.
+// Recorded and replayed scripts make the same calls as the same programs on real PyTorch.
 
 #include <algorithm>
 #include <filesystem>
@@ -28,7 +28,7 @@ namespace {
 
 using nlohmann::json;
 
-// What golden programs of one size do, as words for a script that runs one after the other.
+// Golden programs of one world size, as arguments for a script that runs them one after the other.
 struct Job {
   std::vector<GoldenCase> cases;
   std::vector<std::string> words;
@@ -39,7 +39,7 @@ std::string members(const std::string& group) {
   return group.substr(std::min(group.find('['), group.size()));
 }
 
-// What of a call can be compared across programs that put other numbers into their tensors and make more groups.
+// Returns the part of a call that can be compared across programs with other values in their tensors and more groups.
 json essence(const json& op) {
   json kept = {{"members", members(op.at("g"))}};
   for (const char* key : {"op", "numel", "out_numel", "dtype", "reduce", "root", "peer"}) {
@@ -66,7 +66,8 @@ json essence(const OpRecord& op) {
   return kept;
 }
 
-// The calls of all ranks. What receives from anybody is run again, in another order: that counts for nothing here.
+// Returns the calls of all ranks. A program that receives from any source is run again, in another order; that run does
+// not count here.
 RunLog replay(const std::string& text) {
   const scenario::Scenario scenario = scenario::parse_scenario(text, "recorded.json");
   RunLog log(static_cast<std::size_t>(scenario.options.world_size));
@@ -78,7 +79,7 @@ RunLog replay(const std::string& text) {
   return log;
 }
 
-// Every rank's calls are those of the golden programs, one program after the other.
+// Checks that every rank's calls are those of the golden programs, one program after the other.
 void compare(const std::vector<GoldenCase>& cases, const RunLog& log) {
   for (std::size_t rank = 0; rank < log.size(); ++rank) {
     const std::vector<OpRecord>& ops = log[rank].ops;
@@ -105,7 +106,8 @@ void check(const std::string& name, Rank world_size, const Job& job) {
   compare(job.cases, replay(test::contents(shell.path("out.json"))));
 }
 
-// Can another program begin where this one has ended? When ranks raise, only if they do so at the same call.
+// True if another program can begin where this one has ended. If ranks raise, that is so only if they raise at the same
+// call.
 bool ends_in_step(const GoldenCase& golden) {
   const json& ranks = golden.document->at("ranks");
   const auto completes = [](const json& rank) { return rank.at("outcome") == "completed"; };
@@ -115,7 +117,7 @@ bool ends_in_step(const GoldenCase& golden) {
   return std::ranges::all_of(ranks, completes) || std::ranges::all_of(ranks, raises);
 }
 
-// What the same release did on real ranks.
+// Returns the folder with the real runs of the same release.
 std::filesystem::path folder_of_this_torch() {
   const std::optional<TorchRelease> release = parse_torch_release(test::recorded_torch());
   REQUIRE(release.has_value());
@@ -139,7 +141,7 @@ Jobs jobs_of(const std::set<std::string>& families,
   return jobs;
 }
 
-// Is it the program that does what its parameters say, and nothing else?
+// True if the program does only what its parameters say.
 bool is_training(const GoldenCase& golden) {
   if (golden.family == "tally") {
     return true;
@@ -184,7 +186,7 @@ TEST_CASE("recorded primitives ask for what they ask for on real PyTorch", "[rec
     return;
   }
   const Jobs jobs = jobs_of({"prim", "p2p"}, [](const GoldenCase& golden, const auto&) {
-    // A message that nobody waits for would meet the next receive. A drawn program has no script that does the same.
+    // A message that no rank waits for would meet the next receive. A drawn program has no script that does the same.
     return golden.name == "p2p_isend_unreceived" || golden.params.has("script") ? "" : primitive(golden);
   });
   for (const auto& [world_size, job] : jobs) {

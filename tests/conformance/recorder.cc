@@ -35,8 +35,8 @@ std::vector<std::int64_t> sizes_of(const std::vector<const Storage*>& tensors) {
   return sizes;
 }
 
-// Does the caller's input mean anything? A receiver's buffer does not. The harness kept no values of what the
-// Gloo of 1.13 lacks, nor of coalesced calls.
+// True if the caller's input has a meaning; a receiver's buffer does not. The harness kept no values of calls that the
+// Gloo of 1.13 lacks, or of coalesced calls.
 bool sends(const Op& op) {
   const OpRow& row = row_of(op.kind);
   if (row.family != Family::collective) {
@@ -66,7 +66,7 @@ std::optional<std::vector<Bits>> shown_input(const Op& op, const std::vector<con
   return elements;
 }
 
-// "g1[0,2]": the world has no such suffix, every rank being in it.
+// Returns "g1[0,2]". The world has no such suffix, because every rank is in it.
 std::string group_label(const GroupMembers& members) {
   if (members.id == world_group) {
     return members.name;
@@ -82,20 +82,20 @@ bool begins_with(std::string_view name, std::initializer_list<std::string_view> 
   return std::ranges::any_of(words, [&](std::string_view word) { return name.starts_with(word); });
 }
 
-// FSDP's own places have no names in the golden files, which then tell what called it.
+// FSDP's own places have no names in the golden files, which name its caller instead.
 std::string_view site_of(ScopeId scope, const ScopeTable& scopes) {
   const bool is_inner = begins_with(scopes.name(scope), {"FSDP::", "fsdp."});
   return scopes.name(is_inner ? scopes.parent(scope) : scope);
 }
 
-// DTensor calls functional collectives, which the harness did not see.
+// DTensor uses functional collectives, which the harness did not see.
 bool was_seen(const Op& op) { return !this_rank().scopes->name(op.scope).starts_with("DTensor."); }
 
 OpRecord record_of(const Op& op, const RankContext& self) {
   std::vector<const Storage*> inputs = tensors_of(op.tensors.input, op.tensors.inputs);
   std::vector<const Storage*> outputs = tensors_of(op.tensors.output, op.tensors.outputs);
   if (op.kind == OpKind::scatter) {
-    // The tensor given to scatter is the receiver's, whatever it is called in the Op.
+    // The tensor passed to scatter is the receiver's, whether it is the Op's input or output.
     inputs = tensors_of(nullptr, op.tensors.inputs);
     outputs = tensors_of(op.tensors.output != nullptr ? op.tensors.output : op.tensors.input, nullptr);
   }
@@ -135,10 +135,10 @@ OpRecord record_of(const Op& op, const RankContext& self) {
 
 }  // namespace
 
-// Only the group's number travels with an Op. Groups of a golden case are called g<number>.
+// An Op has only the group's number. Groups of a golden case are called g<number>.
 std::string Recorder::label_of(GroupId group) {
   if (destroyed_.contains(group)) {
-    return "new";  // as the harness called what torch had forgotten
+    return "new";  // the harness's name for groups that torch had forgotten
   }
   const auto made = made_.find(group);
   const ProcessGroup found = group == world_group  ? this_rank().world
@@ -176,7 +176,7 @@ ProcessGroup Recorder::manage(GroupCall call) {
 void Recorder::monitored_barrier(const Op& op, const MonitoredBarrierLimits& limits) {
   OpRecord& record = note(op);
   record.wait_all_ranks = limits.wait_all_ranks;
-  record.seq = record.collective_index;  // a rank's calls are numbered as they come
+  record.seq = record.collective_index;  // a rank's calls are numbered in their order
   try {
     inner().monitored_barrier(op, limits);
   } catch (const Error& error) {
@@ -214,7 +214,7 @@ std::vector<Work> Recorder::issue_batch(std::span<const Op> ops) {
     return works;
   } catch (const Error& error) {
     for (std::size_t i = first; i < log.size(); ++i) {
-      log[i].raised = error.what();  // a batch is refused as a whole
+      log[i].raised = error.what();  // a batch is always refused as a whole
     }
     throw;
   }

@@ -29,7 +29,7 @@ class Refusing final : public test::LoneBackend {
   Work issue(const Op&) override { throw RuntimeError("refused"); }
 };
 
-// A backend whose first collective and first message have the number 0, as everywhere, and fail.
+// A backend whose first collective and first message fail. They have the number 0, as everywhere.
 class Failing final : public test::LoneBackend {
  public:
   Work issue(const Op& op) override {

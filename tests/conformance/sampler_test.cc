@@ -1,4 +1,4 @@
-// Family sampler: the index lists that PyTorch's DistributedSampler gave every rank.
+// Family sampler: the index lists that PyTorch's DistributedSampler gave to every rank.
 
 #include <algorithm>
 #include <iostream>
@@ -28,7 +28,7 @@ json indices_of_all_ranks(const SamplerOptions& options, std::int64_t epoch) {
   return rows;
 }
 
-// "n=13 world=4 epoch=1": index lists of every rank.
+// Returns the index lists of every rank, by names such as "n=13 world=4 epoch=1".
 json index_lists(const Params& params) {
   json values = json::object();
   for (const std::int64_t size : params.integers("sizes")) {
@@ -55,7 +55,7 @@ json attempt(const SamplerOptions& options, Rank rank) {
   }
 }
 
-// What sampler_errors tries. Its last row has no process group, which a rank always has here.
+// The rows of sampler_errors. Its last row has no process group, but here a rank always has one.
 json error_cases(const json& expected) {
   return {
       {"rank too big", attempt({.dataset = 4, .num_replicas = 2}, 2)},

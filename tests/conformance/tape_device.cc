@@ -58,7 +58,7 @@ bool TapeDevice::may_start(Number number) {
   return in_turn && reaches(call.op.stream.id, call.gate) && starts_before_end(number);
 }
 
-// Had all that it waits for come to an end by then?
+// True if everything that it waits for had ended by then.
 bool TapeDevice::starts_before_end(Number number) const {
   if (!over_at_end_) {
     return true;
@@ -84,7 +84,7 @@ bool TapeDevice::is_over_at_end(const StreamState& stream, std::size_t gate) con
   return true;
 }
 
-// A point was recorded before a stream waits for it, so it never comes after what that stream is to reach.
+// A point is recorded before a stream waits for it, so it never comes after the point that the stream has to reach.
 bool TapeDevice::reaches(std::uint8_t stream, std::size_t gate) {
   StreamState& state = streams_[stream];
   while (state.through < gate) {
@@ -183,7 +183,7 @@ std::optional<TapeDevice::Number> TapeDevice::blocking() const {
   return running();
 }
 
-// Of the calls that the GPU is in, the first that was launched.
+// Returns the first launched of the calls that the GPU is running.
 std::optional<TapeDevice::Number> TapeDevice::running() const {
   const auto first =
       std::ranges::find_if(calls_, [](const Call& call) { return call.started && !call.done; });

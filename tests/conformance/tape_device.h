@@ -1,8 +1,8 @@
 #pragma once
 
-// TapeDevice: what one rank of a tape has asked for and not got yet, and in which order its GPU comes to it. Streams
-// hold calls up until what they were told to wait for is over; the collectives of a group run one after the other.
-// Where hosts do not queue (gloo), a call starts as soon as it is asked for.
+// TapeDevice: the calls of one rank of a tape that are not over yet, and the order in which its GPU runs them. A stream
+// holds calls back until everything that it was told to wait for is over; the collectives of a group run one after the
+// other. If hosts do not queue (gloo), a call starts as soon as it is issued.
 
 #include <cstddef>
 #include <deque>
@@ -25,13 +25,13 @@ class TapeDevice {
     std::int64_t batch = -1;
     std::int64_t seq = -1;
     check::MessageId message = check::no_message;
-    std::size_t gate = 0;  // so many of the things that its stream was told to wait for come before it
-    Time at = 0;           // of issue; once started, of the start; once done, of the end
+    std::size_t gate = 0;  // how many of the things that its stream waits for come before it
+    Time at = 0;           // when issued; once started, when it started; once done, when it ended
     bool started = false;
     bool done = false;
   };
 
-  // `slots`: how many collectives run at once; 0: any number.
+  // `slots`: how many collectives may run at once; 0: any number.
   TapeDevice(bool queues, int slots) : queues_(queues), slots_(slots) {}
 
   Number take(const Op& op, std::int64_t batch, Time at);
@@ -46,26 +46,26 @@ class TapeDevice {
     marks_[{point.stream.id, point.position}] = streams_[point.stream.id].awaited.size();
   }
 
-  // The rank's process goes, and these of its calls are over then: what waits for others never starts.
+  // The rank's process ends, and these of its calls are over then: a call that waits for others never starts.
   void end_with(std::vector<bool> over) { over_at_end_ = std::move(over); }
 
-  // The next call that starts; it counts as started.
+  // Returns the next call that starts, and marks it as started.
   std::optional<Number> start();
   void finish(Number number, Time at);
-  // The same for a collective that others know to be over, and those of its group before it.
+  // The same for a collective that is over for other ranks, and for those of its group before it.
   void finish_up_to(Number number, Time at);
 
   bool is_over(const Event& point);
   bool is_idle() const;
   bool streams_are_idle();
 
-  // What a wait comes down to: the call that the GPU is in. None: nothing that depends on other ranks.
+  // Returns the call that a wait actually waits for, which the GPU is running. Nothing if it depends on no other rank.
   std::optional<Number> blocking(Number call) const;
   std::optional<Number> blocking(const Event& point) const;
   std::optional<Number> blocking() const;
 
  private:
-  // Something a stream waits for: a call, or so many of the things that another stream waits for.
+  // Something that a stream waits for: a call, or the first so many things that another stream waits for.
   struct Held {
     Number call = 0;
     std::optional<std::pair<std::uint8_t, std::size_t>> stream;
@@ -90,8 +90,8 @@ class TapeDevice {
   std::vector<Number> unstarted_;                                       // in order
   std::map<GroupId, std::deque<Number>> lanes_;                         // collectives that are not done
   std::map<std::uint8_t, StreamState> streams_;                         // by id
-  std::map<std::pair<std::uint8_t, std::int64_t>, std::size_t> marks_;  // what a recorded point comes after
-  std::optional<std::vector<bool>> over_at_end_;                        // by call; none: the process stays
+  std::map<std::pair<std::uint8_t, std::int64_t>, std::size_t> marks_;  // what precedes each recorded point
+  std::optional<std::vector<bool>> over_at_end_;                        // by call; empty: the process stays
   int running_ = 0;                                                     // collectives
 };
 

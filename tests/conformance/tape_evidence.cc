@@ -1,4 +1,4 @@
-// The end of a replayed tape: where every rank is, as the judge is told.
+// The end of a replayed tape: where every rank is, as evidence for the judge.
 
 #include <algorithm>
 #include <utility>
@@ -48,13 +48,13 @@ void TapeReplay::wait_in(Rank rank, std::optional<Number> number) {
   }
 }
 
-// What a rank that is in `event` waits for on its GPU.
+// Returns the call on its GPU that a rank in `event` waits for.
 std::optional<TapeReplay::Number> TapeReplay::call_of(const Player& self, const TapeEvent& event) const {
   if (event.kind == Kind::wait && !event.calls.empty()) {
     return self.device.blocking(static_cast<Number>(event.calls.front()));
   }
   if (event.kind == Kind::issue && !queues_) {
-    return self.device.count() - 1;  // its backend compares with the others first
+    return self.device.count() - 1;  // its backend first compares it with the other ranks
   }
   return event.kind == Kind::wait_event ? self.device.blocking(event.point) : self.device.blocking();
 }
@@ -83,7 +83,7 @@ void TapeReplay::wait_in_event(Rank rank, const TapeEvent& event) {
   }
 }
 
-// The rank that works with the GPU of a refused call; -1: nobody.
+// Returns the rank that uses the GPU of a refused call; -1 if there is none.
 Rank TapeReplay::user_of_gpu(Rank rank, const Op& op) const {
   for (const Rank other : tape_.groups[op.group].ranks) {
     const auto used = devices_.find({op.group, other});
@@ -111,7 +111,7 @@ void TapeReplay::find_shared_gpus() {
   }
 }
 
-// Groups that ranks have not destroyed which finished.
+// Finds groups that ranks had not destroyed when they finished.
 void TapeReplay::find_leaks() {
   for (const GroupMembers& group : tape_.groups) {
     check::Leak leak{group.id, {}};
@@ -165,7 +165,7 @@ check::GroupMatcher& TapeReplay::others_of(GroupId group, Channel channel) {
   return *matcher;
 }
 
-// Equal lists have one number. An empty one is everybody.
+// Equal lists have the same number. An empty list means all ranks.
 std::int64_t TapeReplay::number_of(std::vector<RankList> lists, GroupId parent) {
   for (RankList& ranks : lists) {
     if (ranks.empty()) {

@@ -43,7 +43,7 @@ TapeReplay::TapeReplay(const OpTape& tape, TapeMachine machine)
   find_leaks();
 }
 
-// True when the rank gets past the event.
+// True if the rank gets past the event.
 bool TapeReplay::play_one(Rank rank, const TapeEvent& event, Time now) {
   Player& self = player(rank);
   switch (event.kind) {
@@ -86,7 +86,7 @@ bool TapeReplay::play_one(Rank rank, const TapeEvent& event, Time now) {
   return true;
 }
 
-// A call that blocked its host right away: everybody has come.
+// True if a call that blocked its host is complete, because all ranks have made it.
 bool TapeReplay::is_through(Rank rank) {
   start_calls(rank);
   const TapeDevice& device = player(rank).device;
@@ -115,7 +115,7 @@ bool TapeReplay::has_waited(Player& self, const TapeEvent& event) {
   return event.calls.empty() || std::ranges::any_of(event.calls, is_done);
 }
 
-// Its tensor lies where the group cannot take it, or it comes too late.
+// A refused call: its tensor is on a device that the group does not accept, or the call comes too late.
 void TapeReplay::refuse(Rank rank, const TapeEvent& event) {
   const Op& op = event.op;
   note_late_call(op, matchers_[op.group].calls_of(op.rank), event.at);
@@ -220,7 +220,7 @@ bool TapeReplay::pair_messages() {
     for (const auto& [send, receive] : std::exchange(messages.matched(), {})) {
       const Message& sent = messages.at(send);
       Message received = messages.at(receive);
-      received.op.root = sent.op.rank;  // a receive from anyone has its sender now
+      received.op.root = sent.op.rank;  // a receive from any source has its sender now
       const Time at = std::max(sent.posted, received.posted);
       const bool fit = sent.op.numel == received.op.numel && sent.op.dtype == received.op.dtype;
       if (!fit) {
@@ -243,7 +243,7 @@ bool TapeReplay::enter_group_call(Rank rank, const TapeEvent& event) {
   Player& self = player(rank);
   if (event.op.kind == OpKind::destroy_process_group) {
     if (queues_ && !self.device.is_idle()) {
-      return false;  // a communicator's end waits for what was queued
+      return false;  // destroying a communicator waits for the queued calls
     }
     if (!self.entered) {
       destroyed_[event.op.group].push_back(rank);

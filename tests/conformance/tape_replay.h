@@ -1,9 +1,9 @@
 #pragma once
 
-// TapeReplay: the story of a tape, told with sim/check's matchers and without an engine: no fibers, no backend's
-// rules, no costs. Collectives meet by number, messages by the discipline of their backend, and a call on a stream
-// comes to its turn when what the stream was told to wait for is over. Who gets out of a call that by these rules
-// never ends is on the tape; it does so when the tape says.
+// TapeReplay: replays a tape with sim/check's matchers and without an engine: no fibers, no backend's rules, no costs.
+// Collectives meet by number, messages by their backend's rules, and a call on a stream gets its turn when everything
+// that the stream was told to wait for is over. If a rank on the tape leaves a call that by these rules never ends, the
+// replay lets it leave at the tape's time.
 
 #include <array>
 #include <deque>
@@ -20,13 +20,13 @@
 
 namespace rollcall::conformance {
 
-// What is known of the machine and not on the tape.
+// Facts about the machine that are not on the tape.
 struct TapeMachine {
   std::string backend = "nccl";  // or "gloo"
-  int comm_slots = 0;            // collectives that a GPU runs at once; 0: any number
-  bool check_leaks = false;      // groups are to be destroyed
+  int comm_slots = 0;            // how many collectives a GPU runs at once; 0: any number
+  bool check_leaks = false;      // groups have to be destroyed
   std::vector<Rank> hosts{};     // by rank
-  std::vector<Device> gpus{};    // by rank: its own; empty where none is anybody's
+  std::vector<Device> gpus{};    // by rank: its own GPU; empty if ranks own none
   TorchRelease torch = newest_torch;
   bool new_group_waits_for_all = false;
 };
@@ -36,14 +36,14 @@ class TapeReplay {
   // `tape` is borrowed for the lifetime of the object.
   TapeReplay(const OpTape& tape, TapeMachine machine);
 
-  // As of when nothing could move any more, or all ranks were done. Borrows from this object.
+  // Returns the evidence at the time when nothing could move, or all ranks were done. It borrows from this object.
   check::Evidence evidence();
 
  private:
   using Number = TapeDevice::Number;
   struct Player {
     std::size_t next = 0;  // event
-    bool entered = false;  // a group call that it has come to already
+    bool entered = false;  // it has already reached this group call
     bool dead = false;
     TapeDevice device;
   };
@@ -90,7 +90,7 @@ class TapeReplay {
 
   const OpTape& tape_;
   TapeMachine machine_;
-  bool queues_;  // waits hold up streams, and not hosts
+  bool queues_;  // waits block streams, not hosts
   std::vector<Player> players_;
   std::deque<check::GroupMatcher> matchers_;
   std::vector<std::unique_ptr<check::MessageMatcher>> messengers_;
@@ -99,11 +99,11 @@ class TapeReplay {
   std::unique_ptr<check::IncidentLog> incidents_;
   using CallOfRank = std::pair<Rank, Number>;
   std::map<std::pair<GroupId, check::MessageId>, CallOfRank> posters_;
-  std::pair<Rank, std::int64_t> batch_{-1, -1};  // whose messages are planned, and
+  std::pair<Rank, std::int64_t> batch_{-1, -1};  // the batch whose messages are planned, and
   std::vector<check::MessageMatcher*> batched_;  // where
-  std::map<std::pair<GroupId, std::int64_t>, std::vector<CallOfRank>> slots_;  // who has come
-  std::map<std::pair<GroupId, Rank>, Device> devices_;  // by group and global rank: the first it used
-  std::vector<check::DeviceIncident> refused_;          // calls whose GPU may be another rank's
+  std::map<std::pair<GroupId, std::int64_t>, std::vector<CallOfRank>> slots_;  // the calls that have arrived
+  std::map<std::pair<GroupId, Rank>, Device> devices_;  // by group and global rank: the first one used
+  std::vector<check::DeviceIncident> refused_;          // calls whose GPU may belong to another rank
   std::optional<check::TimeoutIncident> timeout_;       // the first
   std::map<GroupId, std::vector<Rank>> destroyed_;
   std::vector<check::RankStatus> status_;

@@ -1,4 +1,4 @@
-// The time of a replayed tape: who comes next, and who gets out of a call that by the rules never ends.
+// The time of a replayed tape: which rank moves next, and which rank leaves a call that by the rules never ends.
 
 #include <algorithm>
 #include <utility>
@@ -39,7 +39,7 @@ void TapeReplay::play_all() {
   }
 }
 
-// Until nobody gets any further at this time.
+// Replays until no rank can move any further at this time.
 void TapeReplay::settle(Time now) {
   bool moved = true;
   while (moved) {
@@ -57,7 +57,7 @@ void TapeReplay::settle(Time now) {
   }
 }
 
-// As far as the rank gets. True when it did anything.
+// Replays the rank as far as possible. True if it did anything.
 bool TapeReplay::play(Rank rank, Time now) {
   const std::deque<TapeEvent>& events = events_of(rank);
   Player& self = player(rank);
@@ -71,7 +71,7 @@ bool TapeReplay::play(Rank rank, Time now) {
   return moved;
 }
 
-// Those whose processes die now. False: nobody.
+// Lets ranks die whose processes die now. False if there are none.
 bool TapeReplay::let_die(Time now) {
   bool anybody = false;
   for (Rank rank = 0; rank < world_size(); ++rank) {
@@ -87,7 +87,7 @@ bool TapeReplay::let_die(Time now) {
   return anybody;
 }
 
-// The next time at which a rank does something, or gets out of a call.
+// Returns the next time at which a rank does something, or leaves a call.
 std::optional<Time> TapeReplay::next_time(Time now) const {
   std::optional<Time> next;
   for (Rank rank = 0; rank < world_size(); ++rank) {
@@ -106,8 +106,8 @@ std::optional<Time> TapeReplay::next_time(Time now) const {
   return next;
 }
 
-// The proof is there that nothing moves: what follows on the tape is how the backend ended it. A call that says
-// itself how long it may take moves.
+// True if it is proven that nothing moves: the rest of the tape is how the backend ended the run. A call that itself
+// says how long it may take can still move.
 bool TapeReplay::is_stuck(Time now) const {
   for (Rank rank = 0; rank < world_size(); ++rank) {
     const Player& self = players_[static_cast<std::size_t>(rank)];
@@ -123,7 +123,8 @@ bool TapeReplay::is_stuck(Time now) const {
   return true;
 }
 
-// By the rules here a rank is stuck that has, says the tape, gone on by now. False: there is none.
+// Lets a rank continue that is stuck by the rules here, but has continued by now according to the tape. False if there
+// is none.
 bool TapeReplay::let_one_go(Time now) {
   const auto key = [this](Rank rank) {
     const TapeEvent& event = events_of(rank)[player(rank).next];
@@ -164,7 +165,7 @@ void TapeReplay::let_go(Rank rank, const TapeEvent& event) {
   self.entered = false;
 }
 
-// Others had not come in time. Whether they do is seen later.
+// Notes that other ranks had not come in time. Whether they come later will be seen.
 void TapeReplay::note_timeout(Rank rank, const TapeEvent& event) {
   wait_in_event(rank, event);
   const check::RankStatus status = status_[static_cast<std::size_t>(rank)];
@@ -214,7 +215,7 @@ void TapeReplay::note_late_call(const Op& op, std::int64_t seq, Time at) {
   }
 }
 
-// Others that come now wait for the dead rank; who has met it has met it.
+// Ranks that come from now on wait for the dead rank; calls that have already met it stay complete.
 void TapeReplay::die(Rank rank) {
   player(rank).dead = true;
   for (const GroupMembers& group : tape_.groups) {

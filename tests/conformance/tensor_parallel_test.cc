@@ -1,5 +1,5 @@
-// DTensor, tensor parallel and the ring of context parallel against real PyTorch 2.14: the same collectives, of the
-// same sizes, in forward, backward and step.
+// Compares DTensor, tensor parallel and the ring of context parallel with real PyTorch 2.14: the same collectives, with
+// the same sizes, in forward, backward and step.
 
 #include <algorithm>
 #include <map>
@@ -202,7 +202,7 @@ void run_case(CallLines& lines, const RecordedCalls& calls) {
     run_tensor_parallel(lines, calls);
   } else if (calls.params->contains("method")) {
     run_ring(lines, calls);
-  } else {  // context_parallel and context_parallel_unshard: buffers are cut without a word, and gathered
+  } else {  // context_parallel and context_parallel_unshard: buffers are cut without a call, and gathered
     lines.mark("context_parallel");
     lines.mark("unshard");
     const Shape shape = shape_of(calls.params->at("shape"));

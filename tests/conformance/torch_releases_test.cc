@@ -1,4 +1,4 @@
-// Scenarios that do not say which PyTorch they stand for say the same of all of them.
+// Scenarios that do not name a PyTorch release give the same report on all of them.
 
 #include <fstream>
 #include <sstream>
@@ -16,7 +16,7 @@ namespace rollcall::scenario {
 
 namespace {
 
-constexpr Rank ranks_max = 1024;  // larger worlds take their time
+constexpr Rank ranks_max = 1024;  // larger worlds take too long
 
 std::string text_of(const std::filesystem::path& path) {
   std::ifstream file(path);
@@ -25,7 +25,7 @@ std::string text_of(const std::filesystem::path& path) {
   return text.str();
 }
 
-// Those that a matrix makes several of are left out.
+// Scenarios with a matrix are left out.
 std::optional<Scenario> loaded(const std::filesystem::path& path, TorchRelease torch) {
   try {
     return load_scenario(path.string(), {.torch = torch});
@@ -34,7 +34,7 @@ std::optional<Scenario> loaded(const std::filesystem::path& path, TorchRelease t
   }
 }
 
-// What a run of it says, call by call, but for the release's name.
+// Returns what a run of it says, call by call, without the release's name.
 std::string told(const Scenario& scenario) {
   Report report = run(scenario, {.timeline = true});
   report.torch.clear();
@@ -43,12 +43,12 @@ std::string told(const Scenario& scenario) {
   return viz::json_report(report) + timeline.str();
 }
 
-// Every release words its refusals in its own way.
+// Every release words its refusals differently.
 bool is_refused(const Scenario& scenario) {
   return kind_of(run(scenario, {}).verdict) == FindingKind::cpu_tensor;
 }
 
-// PyTorch's tutorial of Join (the Counter, uneven inputs), and what the examples make of Join and DDP.
+// True for PyTorch's Join tutorial (the Counter, uneven inputs), and for the examples of Join and DDP.
 bool is_of_join(const std::filesystem::path& path) {
   const std::string chapter = path.parent_path().filename();
   return chapter == "scenarios" || chapter == "join" || chapter == "ddp" || path.stem() == "ddp_zero_join";

@@ -18,7 +18,7 @@ namespace {
 
 constexpr Rank ranks = 4;
 
-// Runs `train` on every rank and demands that all come to their end.
+// Runs `train` on every rank and requires that all ranks finish.
 void run_to_the_end(const std::function<void(Rank)>& train) {
   const Report report = sim::run({.world_size = ranks, .backend = "gloo"}, train);
   const Finding* finding = finding_of(report.verdict);
@@ -120,7 +120,7 @@ struct Ended {
   std::string error;
 };
 
-// What each rank of the upstream test does. With an unused parameter: the joining ranks use one head, the
+// Does what each rank of the upstream test does. With an unused parameter, the joining ranks use one head, and the
 // others the other.
 Ended train_uneven(const Uneven& test, Rank rank) {
   Ended ended;
@@ -218,7 +218,7 @@ TEST_CASE(
       for (int i = 0; i < 5 + rank; ++i) {
         Pass pass;
         model.forward([&] {
-          all_reduce(Tensor::ones({8}));  // a layer that communicates: nobody could shadow it
+          all_reduce(Tensor::ones({8}));  // a layer that communicates, which nothing can shadow
           pass = network.forward(sample(rank, i, 2));
         });
         model.backward(network.backward(pass));

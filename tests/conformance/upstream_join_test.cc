@@ -16,8 +16,8 @@ namespace {
 constexpr Rank ranks = 4;
 constexpr std::int64_t base_inputs = 3;
 
-// The suite's joinable: each call sums a one over all ranks, several times if told so by num_allreduces. With
-// run_post_hooks its post_hook broadcasts a number that the last joiner has.
+// The suite's joinable: each call sums a one over all ranks, num_allreduces times. With run_post_hooks, its post_hook
+// broadcasts the last joiner's number.
 class AllReducer final : public Joinable {
  public:
   static constexpr double before = 41;
