@@ -1,8 +1,8 @@
-// System calls that fail, one at a time, in the program that supervises ranks and in ranks themselves. What comes out
-// is one clear line, or the verdict of a run without failures; or, where a rank met the failure, a verdict that names a
-// rank that ended. No process and no folder is left, and nothing waits for ever.
+// Lets system calls fail, one at a time, in the program that supervises ranks and in the ranks themselves. The result
+// must be one clear line, or the verdict of a run without failures; or, if the failure hit a rank, a verdict that names
+// a rank that ended. No process and no folder may be left, and nothing may wait forever.
 //
-// A program of its own, so that it does not take part in what it disturbs.
+// This is a separate program, so that it is not part of what it disturbs.
 
 #include <algorithm>
 #include <cerrno>
@@ -33,7 +33,7 @@ const std::vector<Call> all_calls = {
     {"bind", EADDRINUSE},   {"listen", EIO},   {"accept4", EIO}, {"connect", EACCES},
 };
 
-// Those of connections, which are all that is made differently where ranks are launched.
+// The calls for connections, which are all that differs when a launcher starts the ranks.
 const std::vector<Call> calls_of_connections = {{"socket", EMFILE}, {"bind", EADDRINUSE}, {"listen", EIO},
                                                 {"accept4", EIO},   {"send", ENOBUFS},    {"recv", ENOMEM}};
 
@@ -44,12 +44,12 @@ const char* const two_ranks =
 
 bool has_process_of(const std::string& word) {
   return std::ranges::any_of(std::filesystem::directory_iterator("/proc"), [&](const auto& entry) {
-    std::ifstream in(entry.path() / "cmdline");  // most entries are no processes, or gone by now
+    std::ifstream in(entry.path() / "cmdline");  // most entries are not processes, or are gone by now
     return std::string(std::istreambuf_iterator<char>(in), {}).find(word) != std::string::npos;
   });
 }
 
-// Runs `command`, of which @ is the program, with the n-th call failing. False: there was no n-th call.
+// Runs `command`, in which @ is the program, with the n-th call failing. False if there was no n-th call.
 class Failing {
  public:
   Failing() {
@@ -97,7 +97,7 @@ class Failing {
   Shell shell_;
 };
 
-// Each of the first calls, and fewer and fewer of those that follow.
+// Fails each of the first calls, and fewer and fewer of the later ones.
 template <typename Check>
 void fail_everywhere(Failing& failing, const std::string& command, const std::string& who, const Check& check,
                      const std::vector<Call>& calls = all_calls) {
@@ -151,7 +151,7 @@ TEST_CASE("a rank whose system calls fail is the one that is named", "[faults]")
                     "others", [&] {
                       const Outcome& outcome = failing.outcome;
                       CHECK(outcome.err.empty());
-                      // A read that Gloo's own thread has lost: nobody ended, and nothing is claimed.
+                      // Gloo's own thread lost a read: no rank ended, and the report claims nothing.
                       const bool was_stopped = outcome.out.starts_with("error[limit_reached]");
                       CHECK(((outcome.code == 0 && outcome.out.starts_with("ok: two: 2 ranks finished")) ||
                              (outcome.code == 1 && (was_stopped || std::regex_match(outcome.out, ended)))));
@@ -195,7 +195,7 @@ TEST_CASE("a diagnosis whose system calls fail says the right thing, or what it 
   });
 }
 
-// The other rank is ended by the shell: it would wait a minute for this one, or for its answer.
+// The shell ends the other rank, which would wait a minute for this one, or for its answer.
 TEST_CASE("rank 0 of a launched run, whose system calls fail, says so in a line", "[faults]") {
   Failing failing;
   if (has_gloo(failing)) {

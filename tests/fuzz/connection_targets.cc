@@ -1,4 +1,4 @@
-// What comes over connections between supervisors: real/launch/hub.h.
+// Fuzz target for data from the connections between supervisors: real/launch/hub.h.
 
 #include <optional>
 #include <stdexcept>
@@ -20,7 +20,7 @@ void or_refuse(const Read& read) {
   try {
     read();
   } catch (const std::runtime_error& refused) {
-    // what ends the connection, or what the rank is told
+    // the error that ends the connection, or that the rank gets
   }
 }
 
@@ -44,7 +44,7 @@ void read_records(std::string_view bytes) {
 
 }  // namespace
 
-// As what a stranger says, as calls on the store, as a rank's log.
+// Reads the bytes as a stranger's data, as store calls, and as a rank's log.
 void read_connection(std::string_view bytes) {
   or_refuse([bytes] {
     std::string said(bytes);

@@ -1,4 +1,4 @@
-// Fuzz targets for what a job has left behind: what is read is judged, and shown, as `rollcall diagnose` does it.
+// Fuzz targets for the files of a job: each is read, judged and shown, as `rollcall diagnose` does.
 
 #include <algorithm>
 #include <optional>
@@ -34,10 +34,10 @@ namespace rollcall::fuzz {
 namespace {
 
 constexpr std::size_t tree_bytes_max = std::size_t{256} << 20;
-constexpr std::size_t judged_bytes_max = 16384;  // a fuzzer learns nothing from a slow judge
-constexpr Rank shown_ranks_max = 256;            // nor from long pages
+constexpr std::size_t judged_bytes_max = 16384;  // a slow judge teaches a fuzzer nothing
+constexpr Rank shown_ranks_max = 256;            // nor do long pages
 
-// Two ranks with the same records, the second of which stopped half way: enough for the judge to compare.
+// Two ranks with the same records, the second of which stopped halfway: enough for the judge to compare.
 check::JobDump job_of_two(const traces::RankRecording& decoded) {
   check::JobDump job;
   traces::DumpTables tables;
@@ -51,7 +51,7 @@ check::JobDump job_of_two(const traces::RankRecording& decoded) {
   job.calls = std::move(tables.calls.things());
   job.stacks = std::move(tables.stacks.things());
   job.groups = std::move(tables.groups.things());
-  for (check::DumpGroup& group : job.groups) {  // as read_recordings sees to it
+  for (check::DumpGroup& group : job.groups) {  // as read_recordings ensures
     group.members.insert(group.members.end(), {0, 1});
     std::sort(group.members.begin(), group.members.end());
     group.members.erase(std::unique(group.members.begin(), group.members.end()), group.members.end());
@@ -60,7 +60,8 @@ check::JobDump job_of_two(const traces::RankRecording& decoded) {
   return job;
 }
 
-// Judged, shown in every way, and made a scenario of, which is not run: sanitizers know nothing of fibers.
+// Judges the job, shows it in every way, and makes a scenario of it. The scenario is not run, because sanitizers do not
+// understand fibers.
 void judge(const check::JobDump& job) {
   const Diagnosis diagnosis = check::judge_dump(job);
   viz::json_diagnosis(diagnosis, {});
@@ -90,7 +91,7 @@ void read_dump(std::string_view bytes, ReadValue read) {
     traces::Arena arena(tree_bytes_max);
     decode({bytes, read(bytes, arena), 0});
   } catch (const traces::BadFile& refused) {
-    // what it says of such files
+    // its error for such files
   }
 }
 
@@ -100,25 +101,25 @@ void read_pickle_dump(std::string_view bytes) { read_dump(bytes, values::read_pi
 
 void read_json_dump(std::string_view bytes) { read_dump(bytes, traces::read_json_sequence); }
 
-// Kineto's, execution traces, PARAM's, Chakra's as JSON: the same reader, which starts from other files.
+// Kineto traces, execution traces, PARAM traces, and Chakra as JSON: the same reader, which starts from other files.
 void read_job_trace(std::string_view bytes) { read_dump(bytes, traces::read_json_sequence); }
 
 void read_chakra(std::string_view bytes) {
   try {
     decode({bytes, {}, 0});
   } catch (const traces::BadFile& refused) {
-    // what it says of such files
+    // its error for such files
   }
 }
 
-// Binary as well: the same reader, which starts from other files.
+// Also binary: the same reader, which starts from other files.
 void read_ring(std::string_view bytes) { read_chakra(bytes); }
 
 namespace {
 
 using Facts = std::vector<check::LogFact>;
 
-// What two ranks left that say the same, and one that says nothing.
+// Judges the facts of two ranks that say the same, and of one that says nothing.
 void judge_facts(Facts of_one, const Facts& of_another) {
   check::JobDump job;
   job.facts = std::move(of_one);
@@ -151,11 +152,11 @@ void read_job_json(std::string_view bytes) {
       judge_facts(*std::move(facts), *traces::read_json_evidence(value, 2, "2/error.json"));
     }
   } catch (const traces::BadFile& refused) {
-    // what it says of such files
+    // its error for such files
   }
 }
 
-// The records of two ranks that are alike, as programs. They are not run.
+// Turns the records of two equal ranks into programs. They are not run.
 void read_script(std::string_view bytes) {
   try {
     traces::ScriptRecord record;
@@ -173,7 +174,7 @@ void read_script(std::string_view bytes) {
     }
     scenario::merge_programs(programs);
   } catch (const traces::BadFile& refused) {
-    // what it says of such files
+    // its error for such files
   }
 }
 

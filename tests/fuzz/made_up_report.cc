@@ -10,14 +10,14 @@
 namespace rollcall::fuzz {
 namespace {
 
-constexpr Time longest = std::int64_t{1} << 62;  // of a run: half of what a time can hold
+constexpr Time longest = std::int64_t{1} << 62;  // the longest run: half of the largest time
 
-// Takes values off the front of bytes.
+// Takes values from the front of bytes.
 class Bytes {
  public:
   explicit Bytes(std::string_view bytes) : left_(bytes) {}
 
-  // From `least` to `most`.
+  // Returns a number from `least` to `most`.
   std::int64_t number(std::int64_t least, std::int64_t most) {
     const auto ways = static_cast<std::uint64_t>(most) - static_cast<std::uint64_t>(least) + 1;
     const std::uint64_t drawn = ways <= 256 ? take<std::uint8_t>() : take<std::uint64_t>();
@@ -196,7 +196,7 @@ class Maker {
     }
   }
 
-  // Every rank is in one of them.
+  // Every rank is in one of the classes.
   std::vector<RankClass> classes() {
     std::vector<RankClass> classes;
     for (Rank first = 0; first < size_;) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// Reports as nobody would make them up, for the writers: every field is taken from bytes. Only what report.h promises
-// is kept: ranks exist, names are interned, calls end after they begin, lists are in their order.
+// Unlikely reports, for the writers: every field is taken from bytes. They keep only the promises of report.h: ranks
+// exist, names are interned, calls end after they begin, and lists are sorted.
 
 #include <string_view>
 
@@ -9,7 +9,8 @@
 
 namespace rollcall::fuzz {
 
-// Of 1 to 8 ranks. Any bytes will do; when they are used up, the rest is zeros and empty texts.
+// Returns a report of 1 to 8 ranks. Any bytes are valid; once they are used up, the other fields are zeros and empty
+// texts.
 Report made_up_report(std::string_view bytes);
 
 }  // namespace rollcall::fuzz

@@ -1,4 +1,4 @@
-// One fuzzer. Which of the targets it is, the build says: ROLLCALL_FUZZ_TARGET.
+// One fuzzer. The build defines its target: ROLLCALL_FUZZ_TARGET.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Fuzz targets for what rollcall and profilers have written, and for the writers of reports.
+// Fuzz targets for files of rollcall and of profilers, and for the writers of reports.
 
 #include <cstdio>
 #include <sstream>
@@ -53,7 +53,7 @@ class MemoryFile {
   int number_;
 };
 
-// Throws, which is a finding, where it is none.
+// Throws, which is a finding, if the text is not JSON.
 void expect_json(const std::string& text) {
   const auto read = nlohmann::json::parse(text);
   expects(!read.is_discarded(), "text that is read is not discarded");
@@ -105,33 +105,33 @@ void read_report(std::string_view bytes) {
       viz::text_report(*report, {});
     }
   } catch (const scenario::InvalidScenario& refused) {
-    // what it says of such files
+    // its error for such files
   }
 }
 
-// Chrome's and Kineto's traces, as `rollcall view` shows them.
+// Chrome and Kineto traces, as `rollcall view` shows them.
 void read_timeline(std::string_view bytes) {
   const MemoryFile file(bytes);
   try {
     const Report report = traces::read_trace({file.path()});
     written([&](std::ostream& out) { viz::html_trace(report, "fuzz", out); });
   } catch (const traces::InvalidTrace& refused) {
-    // what it says of such files
+    // its error for such files
   }
 }
 
-// Of `rollcall real --record`, and of `rollcall explore --format json` with its shards.
+// Results of `rollcall real --record`, and of `rollcall explore --format json` with its shards.
 void read_results(std::string_view bytes) {
   const MemoryFile file(bytes);
   try {
     compare::read_result(file.path());
   } catch (const compare::InvalidResult& refused) {
-    // what it says of such files
+    // its error for such files
   }
   try {
     cli::merge_results(std::vector<cli::NamedResult>{{"fuzz", std::string(bytes)}});
   } catch (const cli::UsageError& refused) {
-    // what it says of such files
+    // its error for such files
   }
 }
 

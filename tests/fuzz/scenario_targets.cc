@@ -1,5 +1,5 @@
-// Fuzz targets for what users write: scenarios, the expressions in them, and words of the command line that also stand
-// in files.
+// Fuzz targets for text that users write: scenarios, their expressions, and command-line arguments that are also in
+// files.
 
 #include <exception>
 #include <string>
@@ -21,7 +21,7 @@ void read_scenario(std::string_view bytes) {
   try {
     scenario::parse_scenario(std::string(bytes), "fuzz.json");
   } catch (const scenario::InvalidScenario& refused) {
-    // what it says of such files
+    // its error for such files
   }
 }
 
@@ -42,13 +42,13 @@ void read_expression(std::string_view bytes) {
   try {
     scenario::compile_expression(bytes, look_up).evaluate(variables, names);
   } catch (const scenario::ExpressionError& refused) {
-    // what it says of such texts
+    // its error for such texts
   } catch (const Error& raised) {
-    // what the expression comes to
+    // the expression raises
   }
 }
 
-// A schedule that is read is written as the text it came from, up to numbers that are longer than they have to be.
+// A schedule is written as the text that it was read from, except for numbers with unnecessary digits.
 void read_words(std::string_view bytes) {
   scenario::parse_duration(bytes);
   scenario::parse_bytes(bytes);
@@ -56,12 +56,12 @@ void read_words(std::string_view bytes) {
     const sim::Schedule schedule = sim::parse_schedule(bytes);
     expects(sim::parse_schedule(sim::to_text(schedule)) == schedule, "a schedule is read as it was written");
   } catch (const sim::BadSchedule& refused) {
-    // what it says of such texts
+    // its error for such texts
   }
   try {
     scenario::KeywordExpression(bytes).evaluate([](const std::string& word) { return word.size() > 2; });
   } catch (const scenario::BadExpression& refused) {
-    // what it says of such texts
+    // its error for such texts
   }
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// What fuzzers throw bytes at: one function for each reader of files that somebody else wrote, and one for the writers
-// of reports. A reader may refuse the bytes with its own error; anything else that ends the process is a finding.
+// The functions that fuzzers call with bytes: one for each reader of foreign files, and one for the writers of reports.
+// A reader may refuse the bytes with its own error; anything else that ends the process is a finding.
 
 #include <array>
 #include <string_view>
@@ -9,7 +9,7 @@
 namespace rollcall::fuzz {
 
 struct Target {
-  const char* name;  // also of its folder in tests/corpus
+  const char* name;  // also the name of its folder in tests/corpus
   void (*read)(std::string_view bytes);
 };
 
@@ -24,18 +24,18 @@ void read_stacks(std::string_view bytes);
 void read_job_json(std::string_view bytes);
 void read_script(std::string_view bytes);
 
-// What users write: scenario_targets.cc.
+// Text that users write: scenario_targets.cc.
 void read_scenario(std::string_view bytes);
 void read_expression(std::string_view bytes);
 void read_words(std::string_view bytes);
 
-// What rollcall and profilers have written, and the writers: report_targets.cc.
+// Files of rollcall and of profilers, and the writers: report_targets.cc.
 void read_report(std::string_view bytes);
 void read_timeline(std::string_view bytes);
 void read_results(std::string_view bytes);
 void write_report(std::string_view bytes);
 
-// What other machines send: connection_targets.cc.
+// Data from other machines: connection_targets.cc.
 void read_connection(std::string_view bytes);
 
 inline constexpr std::array<Target, 17> targets = {{

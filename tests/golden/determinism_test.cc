@@ -1,5 +1,5 @@
-// The same run is the same bytes. Every scenario that ships is run twice and everything it can print is
-// compared; then over seeds, because the order in which ranks run must not decide what they come to.
+// The same run gives the same bytes. Every shipped scenario is run twice, and all of its output is compared; then with
+// different seeds, because the order in which ranks run must not change the outcome.
 
 #include <algorithm>
 #include <iterator>
@@ -35,7 +35,7 @@ viz::TextStyle verbose() {
   return style;
 }
 
-// What a report says when its seed is left out: verdict, classes, printed lines, times.
+// Returns what a report says without its seed: verdict, classes, printed lines, times.
 std::string without_seed(Report report) {
   report.seed = 0;
   report.replay.clear();
@@ -51,7 +51,7 @@ TEST_CASE("there are scenarios to be deterministic about", "[determinism]") {
 TEST_CASE("a scenario run twice leaves the same bytes", "[determinism][fiber]") {
   for (const std::string& file : shipped_scenarios()) {
     INFO(file);
-    // Loaded twice as well: nothing may depend on where in memory a scenario lies.
+    // Also loads it twice: nothing may depend on a scenario's address in memory.
     const Report once = scenario::run(scenario::load_scenario(file), {.timeline = true});
     const Report again = scenario::run(scenario::load_scenario(file), {.timeline = true});
     CHECK(once.timeline.fingerprint() == again.timeline.fingerprint());

@@ -1,5 +1,5 @@
-// Every scenario that ships and hangs or disagrees: exported as Flight Recorder dumps and diagnosed from these,
-// the same ranks are to blame. Where they are not, the table says what the recorder cannot see.
+// Exports every shipped scenario that hangs or disagrees as Flight Recorder dumps, and diagnoses these: the same ranks
+// must be to blame. If they are not, the table says what the recorder cannot see.
 
 #include <algorithm>
 #include <filesystem>
@@ -93,8 +93,8 @@ RankSet culprits_of(const check::JobDump& job) {
   return job.ranks.empty() ? RankSet() : check::judge_dump(job).finding.culprits;
 }
 
-// Where nothing decides between the sides of a disagreement, the simulation names all of them and the diagnosis
-// may name one.
+// If nothing decides between the sides of a disagreement, the simulation names all of them, and the diagnosis may name
+// one.
 bool name_the_same(const RankSet& diagnosed, const Verdict& verdict) {
   const RankSet& simulated = finding_of(verdict)->culprits;
   const bool are_among = !diagnosed.empty() && difference(diagnosed, simulated).empty();

@@ -1,5 +1,5 @@
-// Every set of dumps in tests/data/flight_recorder: the verdict and the culprits that its truth.json
-// names, as pickle and as JSON, whatever order the files come in.
+// Every set of dumps in tests/data/flight_recorder must get the verdict and the culprits that its truth.json names, as
+// pickle and as JSON, in whatever order the files come.
 
 #include <algorithm>
 #include <filesystem>
@@ -51,8 +51,8 @@ Diagnosis diagnose(const std::vector<std::string>& files) {
   return check::judge_dump(input.job);
 }
 
-// Two causes can leave the same bytes: a rank that is stuck in its data loader and one that has left the
-// loop differ in nothing that is recorded. Then the diagnosis has to name both.
+// Two causes can leave the same bytes: nothing recorded distinguishes a rank that is stuck in its data loader from one
+// that has left the loop. Then the diagnosis has to name both.
 bool is_right(const Json& truth, const Diagnosis& diagnosis) {
   std::set<std::string> verdicts = truth.value("accept", std::set<std::string>());
   verdicts.insert(truth.at("verdict"));
@@ -70,7 +70,7 @@ bool names_culprits(const Json& truth, const Diagnosis& diagnosis) {
   });
 }
 
-// The same, written so that a difference prints.
+// The same as text, so that a difference is printed.
 std::string summary(const Diagnosis& diagnosis) {
   return fmt::format("{} {}: {}", to_string(diagnosis.finding.kind), to_string(diagnosis.finding.culprits),
                      diagnosis.finding.headline);
@@ -92,7 +92,7 @@ TEST_CASE("every decidable set of dumps gets its verdict and its culprits", "[fl
   }
 }
 
-// Sets on which the judge once was wrong, or surer than the dumps allow. JSON has no stacks.
+// Sets on which the judge was once wrong, or more certain than the dumps allow. JSON has no stacks.
 TEST_CASE("made up dumps get their verdicts and culprits, too", "[flight-recorder]") {
   for (const fs::path& set : sets("made_up_dumps")) {
     const Json truth = truth_of(set);
@@ -113,7 +113,7 @@ TEST_CASE("a majority that lost dumps could turn is not held for certain", "[fli
   const std::vector<std::string> all = files_in(data / "flight_recorder/size_mismatch_4/pickle");
   REQUIRE(all.size() == 4);
   CHECK(diagnose(all).confidence == Diagnosis::Confidence::high);
-  const std::vector<std::string> rest(all.begin(), all.end() - 1);  // the culprit's own is the last
+  const std::vector<std::string> rest(all.begin(), all.end() - 1);  // the last is the culprit's own
   CHECK(diagnose(rest).confidence != Diagnosis::Confidence::high);
   const std::vector<std::string> two_to_one(all.begin() + 1, all.end());
   CHECK(diagnose(two_to_one).confidence != Diagnosis::Confidence::high);
@@ -164,7 +164,7 @@ TEST_CASE("with stacks, calls left out and calls too many are told from plain mi
   }
 }
 
-// Why both are named: whatever told one from the other would have to read it out of the jitter.
+// Shows why both are named: only the jitter could distinguish them.
 TEST_CASE("an early exit and a stuck data loader leave the same records, but for the times",
           "[flight-recorder]") {
   const fs::path data = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/flight_recorder";
@@ -221,7 +221,7 @@ TEST_CASE("whatever ranks are called, the same one is to blame", "[flight-record
   }
 }
 
-// Of each rank that is no culprit, one at a time. Messages and cycles need both of their ends.
+// Loses the dump of each rank that is not a culprit, one at a time. Messages and cycles need both of their ends.
 TEST_CASE("the lost dump of a victim does not make it a culprit", "[flight-recorder]") {
   for (const fs::path& set : sets()) {
     const Json truth = truth_of(set);
@@ -235,7 +235,7 @@ TEST_CASE("the lost dump of a victim does not make it a culprit", "[flight-recor
       std::vector<std::string> rest = files;
       rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(i));
       const Diagnosis whole = diagnose(files);
-      const auto lost = static_cast<Rank>(i);  // file names sort like the ranks of up to ten
+      const auto lost = static_cast<Rank>(i);  // with up to ten ranks, file names sort like ranks
       if (whole.finding.culprits.contains(lost)) {
         continue;
       }

@@ -1,5 +1,5 @@
-// docs/gallery.md: what rollcall says about every kind of failure, from the examples that ship. A kind is shown by the
-// shortest report among them. After a change that is meant:
+// docs/gallery.md: what rollcall says about every kind of failure, from the shipped examples. For each kind, it shows
+// the shortest of their reports. After an intended change:
 //
 //   ROLLCALL_BLESS=1 build/dev/rollcall_tests '[golden-report],[gallery]'
 
@@ -26,14 +26,14 @@ struct Picture {
   std::string report;
 };
 
-// "error[op_mismatch]: ..." -> "op_mismatch"; empty where all is well.
+// "error[op_mismatch]: ..." -> "op_mismatch"; empty if all is well.
 std::string kind_of(const std::string& report) {
   const std::size_t from = report.find('[');
   const std::size_t to = report.find("]: ");
   return from < to && to < report.find('\n') ? report.substr(from + 1, to - from - 1) : "";
 }
 
-// A verdict's report names the verdict; which kind it is, its scenario expects.
+// The report names the verdict; the kind comes from its scenario's `expect`.
 std::string expected_kind(const std::string& scenario) {
   constexpr std::string_view key = R"("kind": ")";
   const std::size_t at = scenario.find(key, scenario.rfind(R"("expect")"));

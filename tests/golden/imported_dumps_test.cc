@@ -1,4 +1,5 @@
-// Every set of dumps in tests/data/flight_recorder as a scenario: it runs, and blames whom the diagnosis blames.
+// Imports every set of dumps in tests/data/flight_recorder as a scenario, which must run and blame the same ranks as
+// the diagnosis.
 
 #include <algorithm>
 #include <filesystem>
@@ -27,8 +28,7 @@ std::vector<fs::path> sets() {
   return folders;
 }
 
-// Where nothing in the run decides, it names all sides of the disagreement; the diagnosis has seen what they did
-// in the steps before.
+// If nothing in the run decides, it names all sides of the disagreement; the diagnosis has also seen the earlier steps.
 void check_culprits(const Diagnosis& diagnosis, const Report& report) {
   const Finding* finding = finding_of(report.verdict);
   const bool goes_well =

@@ -1,5 +1,5 @@
-// The same job, written down by other recorders: other backends' names, TorchComms' numbers, other rings, other
-// pickles. What a diagnosis says of it must not change.
+// The same job, recorded by other recorders: other backend names, TorchComms' numbers, other rings, other pickles. The
+// diagnosis must not change.
 
 #include <algorithm>
 #include <filesystem>
@@ -43,7 +43,7 @@ std::string answer(const Diagnosis& diagnosis) {
   return fmt::format("{} {}", to_string(diagnosis.finding.kind), to_string(diagnosis.finding.culprits));
 }
 
-// What is said of a set whose every dump is changed first.
+// Diagnoses a set after changing every dump.
 template <typename Change>
 Diagnosis diagnose_after(const fs::path& set, Change&& change) {
   const test::Folder folder;
@@ -56,7 +56,7 @@ Diagnosis diagnose_after(const fs::path& set, Change&& change) {
   return diagnose(folder.path());
 }
 
-// Of every set that `is_asked` of the truth: the same answer as without the change.
+// Checks for every set except `but_not` that the answer is the same as without the change.
 template <typename Change>
 void check_all(Change&& change, const std::string& but_not = "") {
   for (const fs::path& set : entries_of(data / "flight_recorder")) {
@@ -115,7 +115,7 @@ TEST_CASE("Gloo's recorder says the same without durations and without a library
       entry.erase("duration_ms");
     }
   };
-  check_all(as_gloo, "straggler");  // slow ranks show in durations alone
+  check_all(as_gloo, "straggler");  // slow ranks show only in durations
 }
 
 TEST_CASE("hooked and vendors' backends are read under whatever name they have", "[flight-recorder]") {
@@ -128,8 +128,8 @@ TEST_CASE("TorchComms' one counter for all groups is taken apart again", "[fligh
   check_all(number_like_torchcomms);
 }
 
-// Without events of a device, TorchComms' recorder says of no call when it started or finished, and retires what is
-// over. c10d's retires, in the same form, what the watchdog has given up on.
+// Without device events, TorchComms' recorder does not say when a call started or finished, and retires calls that are
+// over. c10d's recorder retires, in the same form, calls that the watchdog has given up on.
 TEST_CASE("TorchComms' recorder without events is read by what it retired", "[flight-recorder]") {
   const auto without_events = [](Json& dump) {
     number_like_torchcomms(dump);
@@ -151,7 +151,7 @@ TEST_CASE("TorchComms' recorder without events is read by what it retired", "[fl
   }
 }
 
-// With less of the past to compare with, both ends of a message may be named.
+// With less of the past to compare, both ends of a message may be named.
 TEST_CASE("rings that have wrapped are lined up by groups and counters", "[flight-recorder]") {
   for (const fs::path& set : entries_of(data / "flight_recorder")) {
     const Diagnosis whole = diagnose((set / "json").string());

@@ -1,5 +1,5 @@
-// What torch 1.13 wrote of jobs on Gloo, four processes each, with nothing but the calls left in: a profiler's
-// traces and execution traces. Neither has the arguments of communication, nor groups.
+// Profiler traces and execution traces that torch 1.13 wrote for jobs on Gloo with four processes, reduced to the
+// calls. Neither kind has the arguments of communication, or groups.
 
 #include <string>
 
@@ -41,7 +41,7 @@ TEST_CASE("jobs that torch 1.13 traced are judged by the operators of their host
     REQUIRE(diagnosis.finding.at);
     CHECK(diagnosis.finding.at->call.seq == answer.seq);
     CHECK(diagnosis.confidence ==
-          Diagnosis::Confidence::low);  // of which group these calls are, nothing says
+          Diagnosis::Confidence::low);  // nothing says which group these calls are on
   }
 }
 

@@ -1,5 +1,5 @@
-// What real jobs left, in tests/data/fr_real and fr_megatron: the verdict and the ranks that their truth.json names.
-// tests/real_jobs makes more of them.
+// The recordings of real jobs in tests/data/fr_real and fr_megatron must get the verdict and the ranks that their
+// truth.json names. tests/real_jobs makes more of them.
 
 #include <algorithm>
 #include <filesystem>
@@ -122,7 +122,7 @@ TEST_CASE("the text dumps of torch.distributed.debug are read, and what nobody r
   CAPTURE(said(diagnosis));
   CHECK(diagnosis.finding.kind == FindingKind::stuck_host);
   CHECK(diagnosis.finding.culprits == RankSet{2});
-  CHECK_FALSE(is_alarm(diagnosis));  // one look
+  CHECK_FALSE(is_alarm(diagnosis));  // only one dump
   CHECK(read.problems.empty());
   CHECK(read.unknown.size() == 4);  // pyspy_dump without py-spy, tcpstore, wait_counters, README.md
 }
@@ -143,7 +143,7 @@ TEST_CASE("logs and stacks beside the dumps decide what these leave open", "[fli
     CAPTURE(set.filename().string(), said(diagnosis));
     if (truth.contains("with_log")) {
       CHECK(is_one_of(diagnosis, truth.at("with_log").at(0), {truth.at("with_log").at(1)}));
-    } else {  // also where only stacks show it
+    } else {  // also if only stacks show it
       CHECK(fits(truth, diagnosis));
     }
   }
@@ -175,7 +175,7 @@ TEST_CASE("who waits for others until the timeout is not blamed for those who wa
     CHECK_FALSE(diagnosis.would_settle.empty());
   }
   const Diagnosis ring = diagnose_folders({sets.back() / "log"});
-  CHECK(ring.finding.culprits == RankSet{2});  // of those who did not come, 1 and 3 waited for messages
+  CHECK(ring.finding.culprits == RankSet{2});  // of the missing ranks, 1 and 3 waited for messages
 }
 
 TEST_CASE("calls that are over on all ranks and differ are a contradiction", "[flight-recorder][real-dumps]") {
@@ -251,7 +251,7 @@ TEST_CASE("a page of Gloo's dumps shows what is over as over", "[flight-recorder
     open += span.end == Span::open ? 1 : 0;
   }
   CHECK(timeline.spans().size() == 3 * 13 + 12 + 1);
-  CHECK(open == 3 + 1);  // those who wait, and what they wait for
+  CHECK(open == 3 + 1);  // the waiting ranks, and the call they wait for
 }
 
 TEST_CASE("two dumps of a rank that hangs are the same, and that makes a verdict sure",

@@ -1,5 +1,6 @@
-// New real jobs, made by tests/real_jobs/jobs.py with the torch that is here, or those in the folder that
-// ROLLCALL_REAL_JOBS names: right where the dumps decide, silent on healthy ones, and never wrong for sure.
+// New real jobs, made by tests/real_jobs/jobs.py with the installed torch, or those in the folder that
+// ROLLCALL_REAL_JOBS names. The diagnosis must be right if the dumps decide, silent on healthy jobs, and never wrong
+// with high confidence.
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,7 +1,7 @@
-// Twelve reports, one for each class of real failures: what a newcomer reads first.
+// Twelve reports, one for each class of real failures, which newcomers read first.
 //
-// tests/data/reports/CLASS.txt is what `rollcall run scenarios/real_hangs/ID.json` prints. After a change that is
-// meant, rewrite them, and read them aloud:
+// tests/data/reports/CLASS.txt is the output of `rollcall run scenarios/real_hangs/ID.json`. After an intended change,
+// rewrite them, and read them aloud:
 //
 //   ROLLCALL_BLESS=1 build/dev/rollcall_tests '[golden-twelve]'
 
@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Pick {
-  const char* cls;  // of the library
+  const char* cls;  // a class of the library
   const char* id;
 };
 

@@ -1,4 +1,4 @@
-// Every scenario that ships, through the writers and readers of reports.
+// Passes every shipped scenario through the writers and readers of reports.
 
 #include <regex>
 #include <sstream>
@@ -24,7 +24,7 @@ std::string page_of(const Report& report) {
   return std::move(out).str();
 }
 
-// Elements of the page's static part that are opened and not closed, or closed and not opened.
+// Returns the elements of the page's static part that are opened and not closed, or closed and not opened.
 std::vector<std::string> unbalanced(const std::string& page) {
   static const std::regex tag("<(/?)([a-z0-9]+)[^>]*?(/?)>");
   const std::string content =

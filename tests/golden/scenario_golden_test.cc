@@ -1,7 +1,7 @@
 // Every shipped scenario and the exact report it must give.
 //
-// FILE.expected is what `rollcall run FILE.json` prints from the repository's root,
-// byte for byte. After a change that is meant, rewrite them and read the difference:
+// FILE.expected is the output of `rollcall run FILE.json` in the repository's root, byte for byte. After an intended
+// change, rewrite the files and read the difference:
 //
 //   ROLLCALL_BLESS=1 build/dev/rollcall_tests '[golden-report]'
 //   git diff scenarios/
@@ -30,7 +30,7 @@ const fs::path root = ROLLCALL_SOURCE_DIR;
 
 fs::path report_of(const fs::path& scenario) { return fs::path(scenario).replace_extension(".expected"); }
 
-// As if given on a command line in the repository's root, wherever the tests run.
+// Runs the file as a command line in the repository's root would, wherever the tests run.
 Report run_shipped(const fs::path& file) {
   return scenario::run(
       scenario::parse_scenario(contents(file), file.lexically_relative(root).generic_string()));

@@ -1,8 +1,8 @@
-// Timelines are the same bytes whichever compiler built the program: in every format, for the scenarios that
-// tests/data/timeline_digests.txt lists, digests that GCC's and Clang's builds both have to give.
-// scripts/compare-compilers compares all scenarios, byte for byte, where both compilers are installed.
+// Timelines have the same bytes whichever compiler built the program: tests/data/timeline_digests.txt lists scenarios
+// with digests for every format, which the builds of GCC and Clang must both produce. If both compilers are installed,
+// scripts/compare-compilers compares all scenarios, byte for byte.
 //
-// After a change that is meant: ROLLCALL_BLESS=1 build/dev/rollcall_tests '[timeline-digest]'
+// After an intended change: ROLLCALL_BLESS=1 build/dev/rollcall_tests '[timeline-digest]'
 
 #include <cstdint>
 #include <cstdlib>
@@ -56,7 +56,7 @@ std::string kineto_files(const Report& report) {
   });
 }
 
-// "json 0123456789abcdef pftrace ...", of one scenario.
+// Returns the digests of one scenario: "json 0123456789abcdef pftrace ...".
 std::string digests_of(const std::string& name) {
   const std::string file = example_file(name);
   std::ifstream in(fs::path(ROLLCALL_SOURCE_DIR) / file, std::ios::binary);
@@ -77,7 +77,7 @@ std::string digests_of(const std::string& name) {
   return line;
 }
 
-// Name and digests, line by line. Lines that begin with # say what the file is.
+// Returns the name and the digests of each line. Lines that begin with # describe the file.
 std::vector<std::pair<std::string, std::string>> recorded() {
   std::ifstream in(digest_file);
   REQUIRE(in.good());

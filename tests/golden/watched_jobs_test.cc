@@ -1,5 +1,5 @@
-// Rings of real jobs that were watched while they hung (tests/data/watched): torch 1.13, 2.6 and 2.14 on Gloo. Made by
-// tests/real_jobs/watch_jobs.py; paths of the machine were replaced.
+// Rings of real jobs that were watched while they hung (tests/data/watched), with torch 1.13, 2.6 and 2.14 on Gloo.
+// tests/real_jobs/watch_jobs.py made them; the machine's paths were replaced.
 
 #include <algorithm>
 #include <filesystem>

@@ -32,7 +32,7 @@ constexpr std::size_t rows_for_calibration = 9;
 
 double error_of(double predicted, double measured) { return std::abs(predicted / measured - 1); }
 
-// The line through a table's times that is nearest to them, each error by the time it is of.
+// The line that fits a table's times best, with each error relative to its time.
 struct Line {
   double alpha = 0;
   double beta = 0;
@@ -59,7 +59,7 @@ Line fit_line(const MeasuredTable& table) {
   return {(w * ss - s * ws) / determinant, (ww * s - ws * w) / determinant};
 }
 
-// Through two rows of a table.
+// The line through two rows of a table.
 Line line_through(const cost::Measurement& first, const cost::Measurement& last) {
   const double beta = (last.time - first.time) / static_cast<double>(last.bytes - first.bytes);
   return {first.time - beta * static_cast<double>(first.bytes), beta};
@@ -73,7 +73,7 @@ bool is_inside(double measured, double expected, const cost::Interval& interval)
   return measured >= expected * interval.low && measured <= expected * interval.high;
 }
 
-// With half of the residuals, as corrections are relative to.
+// Predicts the row with half of the residuals, to which corrections are relative.
 cost::ModeledRow modeled(const MeasuredRow& row, const cost::Residuals& residuals) {
   const double factor = cost::factor_of(residuals, row.traits, row.measured.bytes);
   return {row.measured.bytes, cost::with_factor(row.predicted, std::sqrt(factor)), row.measured.time};
@@ -275,7 +275,7 @@ std::string residual_section(const cost::Residuals& residuals) {
   return text + "\n";
 }
 
-// Measured over predicted, the geometric mean; nothing where the table has no such sizes.
+// Returns the geometric mean of measured over predicted; empty if the table has no sizes in the band.
 std::string ratio_in(const MeasuredTable& table, const Band& band, double cost::Prediction::*predicted) {
   double sum = 0;
   int count = 0;

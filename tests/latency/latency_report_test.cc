@@ -83,8 +83,8 @@ TEST_CASE("what is expected of an unseen system is nearer than PyTorch's own est
 
 namespace {
 
-// As `rollcall slow` reads such a table. `speed`: of the slowest NIC or link that every byte has to pass; one of eight
-// rails that is at half its speed halves all, as NCCL gives each the same share.
+// True if `rollcall slow` reports the table. `speed` is that of the slowest NIC or link that every byte has to pass. If
+// one of eight rails has half its speed, all have half, because NCCL gives each the same share.
 bool is_called(const MeasuredTable& table, double speed) {
   measured::BenchTable bench{.file = table.file, .op = table.op, .rows = {}};
   const cost::Measurement& last = table.rows.back().measured;
@@ -108,7 +108,7 @@ TEST_CASE("a machine with a NIC or link at half its speed is called from its tab
   for (const MeasuredTable& table : tables()) {
     CAPTURE(table.file);
     if (table.is_forced) {
-      continue;  // which protocol was forced is in no table
+      continue;  // the tables do not say which protocol was forced
     }
     CHECK(is_called(table, 1) == table.is_ill);
     if (!table.is_ill && table.rows.back().measured.bytes > (std::int64_t{16} << 20)) {

@@ -22,7 +22,7 @@ bool says(const Json& json, const char* key, std::string_view word) {
   return json[key].get<std::string>().find(word) != std::string::npos;
 }
 
-// The machine that a file's name begins with, in the presets' spelling, and what the table says of its network.
+// Returns the machine that a file's name begins with, in the presets' spelling, with the network that the table names.
 std::string machine_of(std::string file, const Json& json) {
   constexpr std::pair<std::string_view, std::string_view> machines[] = {{"a100_mesh", "a100-polaris"},
                                                                         {"a100_pcie", "a100-pcie"},
@@ -54,7 +54,7 @@ Dtype dtype_of(const std::string& name) {
   return name == "double" ? Dtype::float64 : name == "int8" ? Dtype::int8 : Dtype::float32;
 }
 
-// "NCCL_PROTO=LL128": what a note says was forced.
+// Returns what a note says was forced, such as "NCCL_PROTO=LL128".
 template <typename Parse>
 auto forced(const std::string& note, const std::string& variable, const Parse& parse) {
   const std::size_t at = note.find(variable + "=");
@@ -62,7 +62,7 @@ auto forced(const std::string& note, const std::string& variable, const Parse& p
   return at == std::string::npos ? decltype(parse(""))() : parse(note.substr(begin, note.find(' ', begin)));
 }
 
-// "one process, -g 8".
+// Parses text such as "one process, -g 8".
 int gpus_per_process(const std::string& launch) {
   const std::size_t at = launch.find("one process") == std::string::npos ? launch.npos : launch.find("-g ");
   int gpus = 1;
@@ -78,7 +78,7 @@ cost::Launch launch_of(const Json& json) {
           .symmetric_memory = says(json, "notes", "SYMMETRIC")};
 }
 
-// 2.26 is taken for 2.27, and what is not stated for the default.
+// 2.26 counts as 2.27, and a missing version as the default.
 int release_of(const std::string& version) {
   const int release = cost::parse_release(version.substr(0, version.find(' '))).value_or(0);
   return release > 0 ? release : version.starts_with("2.2") ? 22707 : cost::default_release;

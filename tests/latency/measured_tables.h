@@ -1,7 +1,6 @@
 #pragma once
 
-// The published nccl-tests tables of tests/data/nccl_tables and nccl_tables_2026, each row beside what is
-// predicted for it.
+// The published nccl-tests tables of tests/data/nccl_tables and nccl_tables_2026, each row with its prediction.
 
 #include <optional>
 #include <string>
@@ -17,7 +16,7 @@ struct MeasuredRow {
   cost::Prediction predicted;
   cost::Traits traits{};
   double busbw_factor = 1;
-  std::optional<double> torch{};  // microseconds, as PyTorch's own estimator has it (torch_estimator.py)
+  std::optional<double> torch{};  // microseconds, from PyTorch's own estimator (torch_estimator.py)
 };
 
 struct MeasuredTable {
@@ -32,12 +31,12 @@ struct MeasuredTable {
   std::vector<MeasuredRow> rows;  // without those that the model excludes
 };
 
-// NCCL's own collectives with its own choice, of healthy machines and of kernels that residuals are for.
+// True for NCCL's own collectives with its own choice, on healthy machines and with kernels that have residuals.
 bool counts_for_fit(const MeasuredTable& table);
 
-// By file name. Throws std::runtime_error, with the file's name, for one that cannot be understood.
+// Returns the tables by file name. Throws std::runtime_error, with the file's name, if one cannot be understood.
 std::vector<MeasuredTable> measured_tables(const std::string& folder);
-// Both folders below tests/data.
+// Returns the tables of both folders below tests/data.
 std::vector<MeasuredTable> all_measured_tables();
 
 }  // namespace rollcall::latency

@@ -10,18 +10,18 @@ namespace {
 
 constexpr std::size_t unknowns = cost::trait_count * cost::BySize::count;
 constexpr int rounds = 10;
-constexpr double small_error = 0.1;  // below it errors count by their squares
+constexpr double small_error = 0.1;  // below this, errors count by their squares
 constexpr double rows_of_a_system = 10;
-constexpr double rest_least = 0.2;  // of what is expected besides hops, where the hops alone were too much
+constexpr double rest_least = 0.2;  // share of the expected time besides hops, if the hops alone exceed it
 
-// How strongly a trait's factors are pulled towards 1. A GPU's generation is what all other traits are about, too.
+// How strongly a trait's factors are pulled toward 1. All other traits also depend on the GPU's generation.
 double pull_of(std::size_t trait) {
   const auto kind = static_cast<cost::Trait>(trait);
   return kind == cost::Trait::blackwell || kind == cost::Trait::before_hopper ? 1.0 : 0.5;
 }
 
 struct Sample {
-  std::vector<std::pair<std::size_t, double>> parts;  // which unknown, and how much of it
+  std::vector<std::pair<std::size_t, double>> parts;  // which unknown, and its share
   double log_ratio = 0;
   double weight = 1;
 };
@@ -57,7 +57,7 @@ std::vector<Sample> samples_of(const std::vector<MeasuredTable>& tables, const s
 
 using Row = std::array<double, unknowns + 1>;
 
-// Gauss, without pivots: the matrix is positive definite.
+// Gaussian elimination without pivots: the matrix is positive definite.
 std::array<double, unknowns> solve(std::vector<Row> matrix) {
   for (std::size_t i = 0; i < unknowns; ++i) {
     for (std::size_t j = i + 1; j < unknowns; ++j) {

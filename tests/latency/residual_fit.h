@@ -1,11 +1,11 @@
 #pragma once
 
-// How the factors of sim/cost/residuals.cc were fitted, to be repeated: also without one system, to see what they
-// are worth where nothing was measured.
+// Fits the factors of sim/cost/residuals.cc again, also without one system, to see how good they are where nothing was
+// measured.
 //
-// The logarithm of measured over expected time is taken for a sum of what each trait adds at a size. The fit
-// minimizes absolute errors, so that odd rows do not rule, and pulls every factor towards 1: a trait that one
-// system has may say little. A system of many rows counts as one of ten.
+// The model takes the logarithm of measured over expected time for a sum of what each trait adds at a size. The fit
+// minimizes absolute errors, so that outliers do not dominate, and pulls every factor toward 1, because a trait that
+// only one system has may say little. A system of many rows counts as one of ten rows.
 
 #include <string>
 #include <vector>
@@ -15,10 +15,10 @@
 
 namespace rollcall::latency {
 
-// Tables of `left_out` are ignored.
+// Ignores the tables of the system `left_out`.
 cost::Residuals fit_residuals(const std::vector<MeasuredTable>& tables, const std::string& left_out = {});
 
-// What is expected of a row under other factors.
+// Returns the expected time of a row with other factors.
 double expected_with(const cost::Residuals& residuals, const MeasuredRow& row);
 
 }  // namespace rollcall::latency

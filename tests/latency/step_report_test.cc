@@ -1,4 +1,4 @@
-// Published throughputs of training beside what is predicted of them from FLOPs: docs/step-time.md.
+// Compares published training throughputs with predictions from FLOPs, and writes docs/step-time.md.
 
 #include <algorithm>
 #include <cmath>
@@ -25,7 +25,7 @@ using nlohmann::json;
 using predict::StepPrediction;
 using predict::StepQuestion;
 
-// A published row, and what was predicted of it.
+// A published row and its prediction.
 struct StepRow {
   std::string table;
   std::string model;
@@ -34,7 +34,7 @@ struct StepRow {
   double predicted = 0;
   double memory = -1;  // GiB, the fullest rank; -1: not published
   double predicted_memory = 0;
-  double calibrated = -1;  // seconds, where the first row of this model is known; -1: that is this one
+  double calibrated = -1;  // seconds, if the first row of this model is known; -1: this is that row
 
   double error() const { return predicted / measured - 1; }
 };
@@ -46,7 +46,7 @@ struct StepSystem {
   std::vector<StepRow> rows;
 };
 
-// Throughputs are counted in tokens, or in floating point operations: of the model as Megatron-LM counts it, with all
+// Throughputs are counted in tokens, or in floating point operations of the model: as Megatron-LM counts them, with all
 // of attention, or with forward twice.
 double measured_step(const json& row, const StepQuestion& question, const StepPrediction& prediction) {
   const double tokens = static_cast<double>(prediction.tokens) / prediction.gpus;
@@ -85,10 +85,11 @@ StepRow judged(const json& row, const json& file) {
 
 std::string model_of(const StepRow& row) { return row.model.substr(0, row.model.find(',')); }
 
-// Models that are told by their sizes have one row each.
+// Models that are given by their sizes have one row each.
 bool has_other_rows(const std::string& model) { return !model.starts_with("layers="); }
 
-// With one row of a model known, all others of it are as much slower or faster than predicted as that one was.
+// With one row of a model known, all its other rows are assumed to be slower or faster than predicted by the same
+// factor.
 void calibrate(StepSystem& system) {
   std::map<std::string, double> factors;
   for (StepRow& row : system.rows) {
@@ -170,8 +171,8 @@ std::vector<double> calibrated_errors() {
   return errors;
 }
 
-// What part of an error the rows of one model share: the mean product of the errors of two of them, by the mean square
-// of one. `model` is left out, so that nothing of a row's own model but the row that is known serves to correct it.
+// Returns the part of an error that the rows of one model share: the mean product of the errors of two of them, divided
+// by the mean square of one. `model` is left out, so that a row is corrected only by the known row of its own model.
 double shared_part(const std::string& model) {
   double products = 0;
   double squares = 0;
@@ -197,7 +198,7 @@ double shared_part(const std::string& model) {
                     1.0);
 }
 
-// As calibrated_errors, corrected by the part of the known row's error that rows share.
+// Like calibrated_errors, but corrected only by the shared part of the known row's error.
 std::vector<double> partly_calibrated_errors() {
   std::vector<double> errors;
   for (const StepSystem& system : systems()) {

@@ -11,7 +11,7 @@
 namespace rollcall::stand_in {
 namespace {
 
-// A 16-bit floating type by the width of its parts, computed with in float.
+// A 16-bit floating-point type with the given width of its exponent, which computes in float.
 template <int ExponentBits>
 struct Half {
   static constexpr int mantissa_bits = 15 - ExponentBits;
@@ -19,7 +19,7 @@ struct Half {
   std::uint16_t bits = 0;
 
   Half() = default;
-  // To nearest, ties to even.
+  // Rounds to nearest, ties to even.
   explicit Half(float value) {
     const auto sign = static_cast<std::uint16_t>(std::signbit(value) ? 0x8000 : 0);
     const float size = std::fabs(value);
@@ -38,7 +38,7 @@ struct Half {
       return;
     }
     const auto whole = static_cast<std::uint32_t>(steps);
-    const int field = least + bias;  // of a number that is not subnormal
+    const int field = least + bias;  // the exponent field, unless the number is subnormal
     const std::uint32_t hidden = 1U << mantissa_bits;
     const std::uint32_t encoded =
         whole < hidden ? whole : (static_cast<std::uint32_t>(field) << mantissa_bits) + (whole - hidden);

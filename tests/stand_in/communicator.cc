@@ -15,7 +15,7 @@
 namespace rollcall::stand_in {
 namespace {
 
-// Distinct hosts have distinct digests; NCCL_HOSTID is what a process says it is.
+// Distinct hosts have distinct digests; a process can set its host with NCCL_HOSTID.
 std::uint64_t host_digest() {
   const char* const name = std::getenv("NCCL_HOSTID");
   return name != nullptr ? std::hash<std::string_view>()(name) | 1 : 0;
@@ -91,7 +91,7 @@ bool Communicator::join() {
   return true;
 }
 
-// The first question after a launch finds it in progress; the second finds that it has been issued.
+// The first query after a launch finds it in progress; the second issues it and finds it issued.
 ncclResult_t Communicator::state() {
   const std::lock_guard lock(mutex_);
   if (!held_.empty()) {
@@ -122,8 +122,8 @@ ncclResult_t Communicator::launch(std::vector<Call> calls) {
   return ncclInProgress;
 }
 
-// The kernel runs on the first stream; the others wait for it, and it for them. A communicator's kernels run in the
-// order in which they were issued.
+// The kernel runs on the first stream; the others wait for it, and it waits for them. A communicator's kernels run in
+// the order in which they were issued.
 void Communicator::issue(const std::vector<Call>& calls) {
   const std::shared_ptr<Stream> main = calls.front().stream;
   std::vector<std::shared_ptr<Stream>> others;
@@ -169,7 +169,7 @@ void Communicator::run(const std::vector<Call>& calls) {
   stopped_.notify_all();
 }
 
-// Do all members call the same, as far as a kernel would notice? Types and operators pass.
+// True if all members make the same call, as far as a kernel would notice. Different types and operators pass.
 bool Communicator::agree(std::uint64_t number) const {
   const Descriptor& own = shared_->members[rank_].calls[number % calls_kept];
   return std::all_of(shared_->members, shared_->members + size_, [&](const Member& member) {
@@ -202,7 +202,7 @@ bool Communicator::run_collective(const Call& call) {
     return false;
   }
   if (!agree(number)) {
-    return until([] { return false; });  // a kernel whose steps do not fit the others' spins
+    return until([] { return false; });  // a kernel whose steps do not match the others' spins forever
   }
   std::vector<std::byte> result;
   compute(call, number, result);
@@ -252,7 +252,7 @@ void Communicator::compute(const Call& call, std::uint64_t number, std::vector<s
   }
 }
 
-// The messages of a group go on together; those of one direction between two members one after the other.
+// The messages of a group progress together; those of one direction between two members run one after the other.
 bool Communicator::run_messages(const std::vector<Call>& calls) {
   struct Open {
     const Call* call;
@@ -295,7 +295,7 @@ bool Communicator::step_send(const Call& call, std::uint64_t number, bool& poste
 bool Communicator::step_receive(const Call& call, std::uint64_t number) {
   Channel& channel = shared_->channels[call.root][rank_];
   if (channel.posted <= number || channel.bytes != bytes_of_call(call)) {
-    return false;  // sizes that differ never fit
+    return false;  // different sizes never match
   }
   if (channel.bytes > 0) {
     std::memcpy(bytes_of(call.into), memory_of(call.root) + channel.from, channel.bytes);
@@ -348,7 +348,7 @@ bool Communicator::is_idle() {
   return held_.empty() && (last_ == nullptr || last_->is_passed());
 }
 
-// Everybody says its color; of each color the first by key makes what its members meet in.
+// All members announce their colors; the first member of each color by key makes the new rendezvous.
 std::shared_ptr<Communicator> Communicator::split(int color, int key, bool blocks) {
   const std::uint64_t number = ++splits_;
   Member& own = shared_->members[rank_];

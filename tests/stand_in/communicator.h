@@ -1,6 +1,6 @@
 #pragma once
 
-// A communicator of the stand-in: one member's end of it, and the kernels that it runs on streams.
+// A communicator of the stand-in: one member's side of it, and the kernels that it runs on streams.
 
 #include <atomic>
 #include <condition_variable>
@@ -31,9 +31,9 @@ struct Call {
   std::size_t count = 0;
   ncclDataType_t type = ncclFloat32;
   ncclRedOp_t op = ncclSum;
-  int root = -1;  // of a message: the peer
+  int root = -1;  // for a message: the peer
   double factor = 1;
-  bool scales = false;  // op is one that the user has made
+  bool scales = false;  // op is a user-defined operator
   std::shared_ptr<Stream> stream{};
 };
 
@@ -46,38 +46,38 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   int device() const { return device_; }
   bool blocks() const { return blocks_; }
 
-  // Meets the others. A nonblocking communicator does it on a thread of its own, and is ncclInProgress meanwhile.
+  // Meets the other members. A nonblocking communicator does so on its own thread, and is ncclInProgress meanwhile.
   ncclResult_t connect();
 
-  // ncclCommGetAsyncError. What has not been issued by then, is.
+  // ncclCommGetAsyncError. Issues the calls that are not issued yet.
   ncclResult_t state();
-  // What the state has been set to, without asking.
+  // Reads the state without a query.
   bool is_in_progress() const { return state_ == ncclInProgress; }
   void set_state(ncclResult_t state) { state_ = state; }
 
-  // Calls of one group, in the caller's order: one kernel. Its arguments have been checked.
+  // Launches the calls of one group, in the caller's order, as one kernel. Their arguments have been checked.
   ncclResult_t launch(std::vector<Call> calls);
 
-  // Ends the kernels that run; none runs when it returns.
+  // Ends the running kernels; none runs when it returns.
   void abort();
   void wait_for_kernels();
 
-  // On a thread; the communicator is ncclInProgress until then.
+  // Runs `work` on a thread; the communicator is ncclInProgress until it is done.
   ncclResult_t do_meanwhile(const std::function<ncclResult_t()>& work);
-  // Nothing has been launched that is not over.
+  // True if everything that was launched is over.
   bool is_idle();
 
-  // ncclCommFinalize, a call of all members: returns when everybody's calls are over.
+  // ncclCommFinalize, which all members call: returns when the calls of all members are over.
   void finalize();
   bool is_finalized() const { return shared_->members[rank_].finalized; }
 
-  // Null: no part for this member, or it has been aborted.
+  // Returns null if this member is in no part, or if it has been aborted.
   std::shared_ptr<Communicator> split(int color, int key, bool blocks);
 
   // Only one thread may use a communicator at a time.
   std::mutex& use() { return use_; }
 
-  std::map<int, double> factors;  // of the operators that were made, by number
+  std::map<int, double> factors;  // of the user-defined operators, by number
 
  private:
   bool join();
@@ -101,10 +101,10 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::atomic<ncclResult_t> state_ = ncclInProgress;
   std::atomic<bool> is_aborted_ = false;
   std::vector<const std::byte*> memories_;  // by rank
-  std::vector<Call> held_;                  // launched, and not issued
-  bool was_asked_ = false;                  // for the state, since
+  std::vector<Call> held_;                  // launched, but not issued
+  bool was_asked_ = false;                  // the state was queried since then
   std::mutex mutex_;                        // guards the two above
-  SharedPoint last_;                        // kernel that was issued
+  SharedPoint last_;                        // the last issued kernel
   std::uint64_t collectives_ = 0;           // touched by one kernel at a time, likewise:
   std::vector<std::uint64_t> sent_;
   std::vector<std::uint64_t> received_;

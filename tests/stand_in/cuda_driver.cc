@@ -1,4 +1,4 @@
-// The part of CUDA's driver that rollcall calls: which GPUs there are, and a kernel that only takes time.
+// The part of the CUDA driver that rollcall calls: which GPUs there are, and a kernel that only takes time.
 
 #include <chrono>
 #include <cstdio>
@@ -77,7 +77,7 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* 
   return CUDA_SUCCESS;
 }
 
-// The only kernel it can run is one that takes as many nanoseconds as its argument says.
+// The only kernel that it can run takes as many nanoseconds as its argument says.
 CUresult cuLaunchKernel(CUfunction function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                         unsigned, CUstream handle, void** arguments, void**) {
   enter();

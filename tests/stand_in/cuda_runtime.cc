@@ -1,5 +1,5 @@
-// The part of CUDA's runtime that rollcall calls, after its documentation (CUDA Runtime API: Stream Management, Event
-// Management, Memory Management; "API synchronization behavior"). What it leaves out, it does not export.
+// The part of the CUDA runtime that rollcall calls, according to its documentation (CUDA Runtime API: Stream
+// Management, Event Management, Memory Management; "API synchronization behavior"). Other functions are not exported.
 
 #include <cstring>
 #include <map>
@@ -42,7 +42,7 @@ struct Graph {
   std::vector<Task> tasks;
 };
 
-// A stream that the caller is about to use.
+// Returns a stream that the caller is about to use.
 std::shared_ptr<Stream> usable(cudaStream_t handle) {
   enter();
   require(handle != nullptr, "the default stream was used, which waits for all others");
@@ -70,7 +70,7 @@ using namespace rollcall::stand_in;
 
 extern "C" {
 
-// Says to who asks that this is not CUDA: no time measured here is a GPU's.
+// Tells callers that this is not CUDA: no time measured here is a GPU's.
 int rollcallStandIn() { return 1; }
 
 cudaError_t cudaRuntimeGetVersion(int* version) {
@@ -116,7 +116,7 @@ cudaError_t cudaMalloc(void** address, size_t bytes) {
   return cudaSuccess;
 }
 
-// Waits for all that the GPU has to do.
+// Waits for all of the GPU's work.
 cudaError_t cudaFree(void* address) {
   enter();
   if (address != nullptr) {
@@ -141,8 +141,8 @@ cudaError_t cudaFreeHost(void* address) {
   return cudaSuccess;
 }
 
-// Pageable memory is copied by way of the runtime's own: the host waits for the stream first, and of a copy to the host
-// for the copy as well.
+// Pageable memory is copied through the runtime's own memory: the host first waits for the stream, and for a copy to
+// the host it also waits for the copy.
 cudaError_t cudaMemcpyAsync(void* into, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t handle) {
   const std::shared_ptr<Stream> stream = usable(handle);
@@ -267,7 +267,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
   return cudaSuccess;
 }
 
-// For what has been recorded by now; an event that never was, is no wait.
+// Waits for what has been recorded by now; for an event that was never recorded, it does not wait.
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   if (const SharedPoint point = event_of(event)->point) {
     usable(stream)->push([point] { point->wait(); });

@@ -15,7 +15,7 @@
 namespace rollcall::stand_in {
 namespace {
 
-constexpr std::size_t alignment = 256;  // as of cudaMalloc
+constexpr std::size_t alignment = 256;  // as for cudaMalloc
 constexpr int memory_protection = PROT_READ | PROT_WRITE;
 
 struct Block {
@@ -35,7 +35,7 @@ struct Memory {
       if (is_device_memory(info->si_addr)) {
         break_off("the host touched memory of a GPU");
       }
-      std::signal(SIGSEGV, SIG_DFL);  // it happens again
+      std::signal(SIGSEGV, SIG_DFL);  // the access faults again
     };
     ::sigaction(SIGSEGV, &action, nullptr);
   }
@@ -70,7 +70,7 @@ bool is_device_memory(const void* address) {
   return at >= from && at < from + memory_size;
 }
 
-// The first gap that is wide enough, with nothing right behind the block.
+// Takes the first gap that is wide enough, and leaves a gap after the block.
 void* allocate(std::size_t bytes, int device) {
   Memory& all = memory();
   const std::lock_guard lock(all.mutex);

@@ -1,7 +1,8 @@
 #pragma once
 
-// The memory of the stand-in's GPUs. Its addresses are for GPUs only: a host that reads or writes one is ended. Behind
-// them is a file without a name, which streams reach at another address, and other processes by this one's number.
+// The memory of the stand-in's GPUs. Its addresses are only for GPUs: a host that reads or writes one is ended. The
+// memory is an unnamed file, which streams access at another address, and other processes by the number of this
+// process.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,24 +15,24 @@ bool is_device_memory(const void* address);
 
 // Never null. `bytes` is not 0.
 void* allocate(std::size_t bytes, int device);
-// Ends the process where `address` is not the start of an allocation.
+// Ends the process if `address` is not the start of an allocation.
 void release(void* address);
 
-// The GPU of the allocation that holds all `bytes` at `address`; -1: there is none.
+// Returns the GPU of the allocation that contains all `bytes` at `address`; -1 if there is none.
 int device_of(const void* address, std::size_t bytes);
 
-// Where streams find it.
+// Returns the address at which streams access it.
 std::byte* bytes_of(void* address);
 const std::byte* bytes_of(const void* address);
 
-// For other processes.
+// The descriptor for other processes.
 int memory_descriptor();
 std::size_t offset_of(const void* address);
 
-// The memory of a process, as others see it. Null: it is gone.
+// Returns the memory of another process; null if that is gone.
 const std::byte* open_memory(int process, int descriptor);
 
-// Memory of the host that copies do not wait for.
+// Pinned memory of the host, for which copies do not wait.
 void* allocate_pinned(std::size_t bytes);
 void release_pinned(void* address);
 bool is_pinned(const void* address, std::size_t bytes);

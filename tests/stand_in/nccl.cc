@@ -1,6 +1,6 @@
-// The part of NCCL's API that rollcall calls, after NCCL's documentation (NCCL User Guide: Group Calls, Fault
-// Tolerance, Communicator Creation and Management; API: Types). It moves and adds up values in shared memory, and knows
-// nothing of algorithms, protocols or networks: what passes here has kept to the API, and need not work on GPUs.
+// The part of NCCL's API that rollcall calls, according to NCCL's documentation (NCCL User Guide: Group Calls, Fault
+// Tolerance, Communicator Creation and Management; API: Types). It moves and adds values in shared memory, and has no
+// algorithms, protocols or networks: a program that passes here keeps to the API, but need not work on GPUs.
 
 #include <nccl.h>
 
@@ -57,7 +57,7 @@ Shared take(ncclComm_t handle) {
   return communicator;
 }
 
-// A communicator that takes calls, for the time of one.
+// Uses a communicator that accepts calls, for the duration of one call.
 class InUse {
  public:
   explicit InUse(ncclComm_t handle)
@@ -88,7 +88,7 @@ bool checks_pointers() {
   return wanted != nullptr && std::atoi(wanted) != 0;
 }
 
-// What a call reads, and writes, of this member.
+// The sizes that a call reads and writes in this member's memory.
 struct Ranges {
   std::size_t read = 0;
   std::size_t written = 0;
@@ -117,7 +117,7 @@ Ranges ranges_of(const Communicator& communicator, const Call& call) {
   return {};
 }
 
-// False where NCCL has been asked to check, and finds it wrong itself.
+// False if NCCL has been asked to check pointers, and itself finds the buffer wrong.
 bool check_buffer(const Communicator& communicator, const void* address, std::size_t bytes) {
   if (bytes == 0) {
     return true;
@@ -151,7 +151,7 @@ std::optional<ncclResult_t> wrong_argument(const Communicator& communicator, con
   return std::nullopt;
 }
 
-// A member's messages to itself meet inside one group, or never.
+// A member's messages to itself meet within one group, or never.
 bool meets_itself(const Communicator& communicator, const std::vector<Call>& calls) {
   std::ptrdiff_t balance = 0;
   for (const Call& call : calls) {
@@ -235,7 +235,7 @@ using namespace rollcall::stand_in;
 
 extern "C" {
 
-// Says to who asks that this is not NCCL.
+// Tells callers that this is not NCCL.
 int rollcallStandIn() { return 1; }
 
 ncclResult_t ncclGetVersion(int* version) {
@@ -337,7 +337,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t handle) {
   return ncclSuccess;
 }
 
-// Whatever its state, and from any thread.
+// Works in any state, and from any thread.
 ncclResult_t ncclCommAbort(ncclComm_t handle) {
   take(handle)->abort();
   return ncclSuccess;
@@ -371,7 +371,7 @@ ncclResult_t ncclCommSplit(ncclComm_t handle, int color, int key, ncclComm_t* pa
 ncclResult_t ncclCommShrink(ncclComm_t handle, int*, int count, ncclComm_t*, ncclConfig_t*, int) {
   const InUse communicator(handle);
   require(count >= communicator->size(), "the stand-in shrinks no communicators");
-  return ncclInvalidArgument;  // nobody would be left
+  return ncclInvalidArgument;  // no member would be left
 }
 
 ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* factor, ncclDataType_t type,

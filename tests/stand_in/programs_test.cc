@@ -1,4 +1,4 @@
-// Programs that no shipped scenario has: the NCCL backend on the stand-in, beside the simulator.
+// Programs that no shipped scenario covers: compares the NCCL backend on the stand-in with the simulator.
 
 #include <algorithm>
 #include <cstdlib>
@@ -34,7 +34,7 @@ real::Options real_options(Rank ranks) {
   return options;
 }
 
-// From rank 0 to rank 1.
+// Sends a tensor from rank 0 to rank 1.
 void pass(Rank rank, const Tensor& tensor, const PointToPointOptions& options = {}) {
   if (rank == 0) {
     send(tensor, 1, options);
@@ -43,7 +43,7 @@ void pass(Rank rank, const Tensor& tensor, const PointToPointOptions& options = 
   }
 }
 
-// The claims that differ, one a line.
+// Returns the claims that differ, one per line.
 std::string differences(Rank ranks, const sim::Program& program, bool eager = false) {
   const compare::Facts simulated = compare::simulated_facts(
       sim::Options{.world_size = ranks, .backend = "nccl", .eager_communicators = eager}, program);
@@ -60,7 +60,7 @@ std::string differences(Rank ranks, const sim::Program& program, bool eager = fa
   return text;
 }
 
-// What a call was refused with.
+// Returns the error with which a call was refused.
 template <typename Call>
 void print_refusal(const Call& call) {
   try {
@@ -164,10 +164,10 @@ TEST_CASE("groups that are split, at once or by new_group, have the simulator's 
   CHECK(differences(
             4,
             [](Rank rank) {
-              all_reduce(numbers(4, rank), {.async_op = true});  // under way when its group is split
+              all_reduce(numbers(4, rank), {.async_op = true});  // in progress when its group is split
               const ProcessGroup half = split_group({{0, 2}, {1, 3}});
               all_reduce(numbers(8, rank), {.group = half});
-              const ProcessGroup alone = split_group({{0}}, {.parent = half});  // the others help
+              const ProcessGroup alone = split_group({{0}}, {.parent = half});  // the others take part
               if (alone) {
                 all_reduce(numbers(3, rank), {.group = alone});
               }
@@ -222,10 +222,10 @@ TEST_CASE("the watchdog ends a rank whose call takes longer than its group allow
   const UseStandIn libraries;
   real::Options options = real_options(2);
   options.timeout = 500 * millisecond;
-  options.patience = 20 * second;  // nobody proves anything before
+  options.patience = 20 * second;  // nothing is proven before then
   const Report report = real::run(options, [](Rank rank) {
                           const Tensor tensor = numbers(2, 1);
-                          barrier();  // connects, for which no watchdog looks
+                          barrier();  // connects, which the watchdog ignores
                           if (rank == 0) {
                             all_reduce(tensor);
                             print(fmt::format("{}", tensor.at(0)));

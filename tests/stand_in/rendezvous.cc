@@ -17,7 +17,7 @@
 namespace rollcall::stand_in {
 namespace {
 
-// How long a waiter sleeps that nobody wakes: whether it has been given up is known to its own process only.
+// How long a waiter sleeps if it is not woken: only its own process knows whether it has been given up.
 constexpr timespec nap = {0, 20'000'000};
 
 std::shared_ptr<Shared> map(int descriptor) {
@@ -32,7 +32,7 @@ long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
 
 }  // namespace
 
-// The descriptor stays open for as long as the process lives, as NCCL keeps the socket behind a unique id.
+// The descriptor stays open as long as the process lives, as NCCL keeps the socket behind a unique id.
 Address make_rendezvous() {
   const int descriptor = ::memfd_create("rollcall-stand-in-communicator", MFD_CLOEXEC);
   require(descriptor >= 0 && ::ftruncate(descriptor, sizeof(Shared)) == 0, "no memory for a communicator");

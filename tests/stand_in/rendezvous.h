@@ -1,7 +1,7 @@
 #pragma once
 
-// What the members of a communicator share: a piece of memory without a name, which its maker's process and its number
-// there lead to. Everything in it is written by one member and read by the others, or guarded by its counters.
+// The shared memory of a communicator's members: unnamed memory, which is found by its creator's process and its number
+// there. Everything in it is written by one member and read by the others, or guarded by its counters.
 
 #include <atomic>
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace rollcall::stand_in {
 
 inline constexpr int most_ranks = 64;
 
-// A collective as one member calls it. Offsets are into the member's memory.
+// A collective as one member calls it. Offsets refer to the member's memory.
 struct Descriptor {
   int function = 0;
   int type = 0;
@@ -21,32 +21,32 @@ struct Descriptor {
   int root = 0;
   double factor = 1;
   std::uint64_t count = 0;
-  std::uint64_t bytes = 0;  // that must be the same for all
+  std::uint64_t bytes = 0;  // must be the same for all members
   std::uint64_t from = 0;
 };
 
-// Calls of a communicator run one after the other, and nobody is more than one ahead of the slowest.
+// Calls of a communicator run one after the other, and no member is more than one call ahead of the slowest.
 inline constexpr std::uint64_t calls_kept = 4;
 
 struct Member {
-  std::atomic<int> process = 0;  // 0: has not come
-  int memory = -1;               // its descriptor there
+  std::atomic<int> process = 0;  // 0: not there yet
+  int memory = -1;               // its descriptor in that process
   int device = -1;
-  std::uint64_t host = 0;                  // a digest of what it calls its host
-  std::atomic<std::uint64_t> arrived = 0;  // at that many collectives
+  std::uint64_t host = 0;                  // a digest of its host's name
+  std::atomic<std::uint64_t> arrived = 0;  // at this many collectives
   std::atomic<std::uint64_t> read = 0;     // the others' part of that many
   Descriptor calls[calls_kept];
   std::atomic<bool> finalized = false;
-  std::atomic<std::uint64_t> split = 0;       // made that many calls of ncclCommSplit
+  std::atomic<std::uint64_t> split = 0;       // has made this many calls of ncclCommSplit
   std::atomic<std::uint64_t> split_read = 0;  // the others' part of that many
   int color = 0;
   int key = 0;
-  int part_process = 0;  // where the communicator is that this member has made for its color
+  int part_process = 0;  // the place of the communicator that this member created for its color
   int part_number = -1;
-  std::atomic<std::uint64_t> part = 0;  // has made that many
+  std::atomic<std::uint64_t> part = 0;  // has created this many
 };
 
-// From one member to another; one message at a time.
+// A channel from one member to another, for one message at a time.
 struct Channel {
   std::atomic<std::uint64_t> posted = 0;
   std::atomic<std::uint64_t> taken = 0;
@@ -55,7 +55,7 @@ struct Channel {
 };
 
 struct Shared {
-  std::atomic<int> size = 0;  // 0: nobody has come
+  std::atomic<int> size = 0;  // 0: no member is there yet
   std::atomic<std::uint32_t> changes = 0;
   Member members[most_ranks];
   Channel channels[most_ranks][most_ranks];  // by sender, then receiver
@@ -67,12 +67,12 @@ struct Address {
 };
 
 Address make_rendezvous();
-// Null: whoever made it is gone.
+// Returns null if its creator is gone.
 std::shared_ptr<Shared> open_rendezvous(const Address& address);
 
-// Tells all who wait.
+// Wakes all waiters.
 void announce(Shared& shared);
-// Returns when `condition` holds, or when `given_up` does: false then.
+// Returns true when `condition` holds, and false when `given_up` does.
 bool wait_for(Shared& shared, const std::function<bool()>& condition, const std::function<bool()>& given_up);
 
 }  // namespace rollcall::stand_in

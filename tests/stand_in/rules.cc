@@ -13,11 +13,11 @@ std::atomic<pid_t> first_process = 0;
 
 }  // namespace
 
-// By write(): the caller may be a signal handler.
+// Uses write(), because the caller may be a signal handler.
 void break_off(const std::string& rule) {
   const std::string line = "stand-in: " + rule + "\n";
   if (::write(STDERR_FILENO, line.data(), line.size()) < 0) {
-    std::abort();  // nobody listens
+    std::abort();  // nobody is listening
   }
   std::abort();
 }

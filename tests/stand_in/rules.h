@@ -1,6 +1,6 @@
 #pragma once
 
-// The contracts of CUDA and NCCL that a caller can break. Whoever breaks one is told which and ends.
+// The contracts of CUDA and NCCL that a caller can break. A process that breaks one is ended with a message.
 
 #include <string>
 
@@ -15,11 +15,11 @@ inline void require(bool holds, const char* rule) {
   }
 }
 
-// What every call into CUDA or NCCL does first. A process that has forked has lost its GPU; a host function must not
-// call back.
+// Every call into CUDA or NCCL calls this first. A forked process has lost its GPU, and a host function must not call
+// back.
 void enter();
 
-// For the time in which a host function runs on a stream.
+// Lives while a host function runs on a stream.
 struct HostFunction {
   HostFunction();
   ~HostFunction();

@@ -1,6 +1,6 @@
 // rollcall's NCCL backend on the stand-in of tests/stand_in: every shipped scenario for nccl, the cases of `doctor
-// --prove`, and what the stand-in itself ends a process for. All of it proves rollcall's side of the API, and nothing
-// about NCCL.
+// --prove`, and the mistakes for which the stand-in ends a process. All of it proves rollcall's side of the API, and
+// nothing about NCCL.
 
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -43,7 +43,7 @@ using compare::Claim;
 
 using StandIn = test::UseStandIn;
 
-// Scenarios whose outcome on the stand-in is not the simulator's, and why it need not be.
+// Scenarios whose outcome on the stand-in differs from the simulator's, and the reason why it may.
 struct Exception {
   std::string_view name;
   std::string_view because;
@@ -83,7 +83,7 @@ const Exception* exception_of(const std::filesystem::path& path) {
   return found == std::end(exceptions) ? nullptr : found;
 }
 
-// The claims that differ, one a line.
+// Returns the claims that differ, one per line.
 std::string differences(const std::filesystem::path& path) {
   const scenario::Scenario loaded = scenario::load_scenario(path.string(), {.backend = "nccl"});
   const compare::Facts simulated = compare::simulated_facts(loaded);
@@ -99,7 +99,7 @@ std::string differences(const std::filesystem::path& path) {
   return text;
 }
 
-// Those written for nccl, at few ranks.
+// Returns the scenarios for nccl with few ranks.
 std::vector<std::filesystem::path> nccl_scenarios(const std::vector<std::filesystem::path>& all) {
   constexpr Rank most_ranks = 8;
   std::vector<std::filesystem::path> paths;
@@ -112,7 +112,7 @@ std::vector<std::filesystem::path> nccl_scenarios(const std::vector<std::filesys
   return paths;
 }
 
-// Several at a time: ranks that hang take time, but no processor.
+// Runs several at a time: ranks that hang take time, but no processor.
 std::string differences(const std::vector<std::filesystem::path>& paths) {
   constexpr std::size_t at_a_time = 8;
   std::string text;
@@ -136,7 +136,7 @@ std::string differences(const std::vector<std::filesystem::path>& paths) {
   return text;
 }
 
-// While it lives, processes that lose their parent become children of this one, so that none can be missed.
+// While it lives, processes that lose their parent become children of this process, so that none can be missed.
 class Orphanage {
  public:
   Orphanage() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
@@ -144,7 +144,7 @@ class Orphanage {
   Orphanage(const Orphanage&) = delete;
   Orphanage& operator=(const Orphanage&) = delete;
 
-  // Who was ended a moment ago may still be on its way out.
+  // A process that was ended a moment ago may not have exited yet.
   bool is_empty() const {
     pid_t child = 0;
     for (int looks = 0; looks < 100 && child >= 0; ++looks) {
@@ -157,7 +157,7 @@ class Orphanage {
   }
 };
 
-// What a process said that the stand-in has ended.
+// Returns the message of a process that the stand-in has ended.
 std::string ended_with(const std::function<void()>& body) {
   real::ForkedWork work(
       [&] {
@@ -169,7 +169,7 @@ std::string ended_with(const std::function<void()>& body) {
   return ending.kind == real::Ending::Kind::killed && ending.number == SIGABRT ? ending.said : ending.result;
 }
 
-// One rank's libraries, a stream and some memory.
+// The libraries, a stream and some memory of one rank.
 struct OneGpu {
   real::CudaApi cuda = real::load_cuda();
   real::NcclApi nccl = real::load_nccl();
@@ -311,7 +311,7 @@ TEST_CASE("the stand-in ends calls on memory that is too small, freed or the hos
 
 namespace {
 
-// Five calls of each of two sizes, on both ranks.
+// Five calls with each of two sizes, on both ranks.
 constexpr const char* repeated = R"({
   "name": "repeated", "world_size": 2, "backend": "nccl", "cluster": "h100-2",
   "program": [{"repeat": 6, "do": [
@@ -335,7 +335,7 @@ TEST_CASE("times of calls on the GPU come back as a calibration, and as claims",
     CHECK(*std::ranges::min_element(times.times) > 0);
   }
 
-  // What is measured calibrates what is predicted.
+  // The measurements calibrate the prediction.
   const std::string kept = folder.write("times.json", compare::calibration_file(facts.times, "stand-in"));
   const cost::Cluster cluster = loaded.options.cluster.value();
   const auto rows = measured::measurements_of(measured::read_bench_tables(kept), cluster);
@@ -346,7 +346,7 @@ TEST_CASE("times of calls on the GPU come back as a calibration, and as claims",
     CHECK(group.predict({.kind = row.kind, .bytes = row.bytes})->fitted == Approx(row.time).epsilon(0.01));
   }
 
-  // The same times are claims, which the calibrated cluster agrees with; of the stand-in they are not judged.
+  // The same times are claims, with which the calibrated cluster agrees; times of the stand-in are not judged.
   const auto judged = [&](const compare::Facts& real) {
     std::vector<Claim::Judgement> judgements;
     for (const Claim& claim : compare::time_claims(real, calibrated)) {

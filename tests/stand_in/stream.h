@@ -1,6 +1,6 @@
 #pragma once
 
-// Streams and events of the stand-in: a thread for each stream does what was queued there, in order.
+// Streams and events of the stand-in: each stream has a thread that runs the queued tasks in order.
 
 #include <atomic>
 #include <chrono>
@@ -43,17 +43,17 @@ class Stream {
   void push(Task task);
   bool is_idle() const;
   void wait_until_idle() const;
-  // What follows is queued here before something that has not been: NCCL, which has not issued a kernel yet.
+  // Holds the stream: NCCL has launched a kernel on it, but not issued it, so a later task would come before it.
   void hold() { ++held_; }
   void let_go() { --held_; }
   bool is_held() const { return held_ > 0; }
 
-  // What is queued from now on is kept instead.
+  // Tasks that are queued from now on are kept instead of run.
   void begin_capture() { is_capturing_ = true; }
   std::vector<Task> end_capture();
   bool is_capturing() const { return is_capturing_; }
 
-  // What is queued is still done, and then the stream is gone.
+  // Runs the queued tasks, and then destroys the stream.
   static void close(std::shared_ptr<Stream> stream);
 
  private:
@@ -66,17 +66,17 @@ class Stream {
   std::vector<Task> captured_;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
-  std::deque<Task> tasks_;  // the first is being done
+  std::deque<Task> tasks_;  // the first one is running
   bool is_closing_ = false;
 };
 
-// The streams that there are. A handle is the stream's address, and ends the process when it is none of these.
+// The existing streams. A handle is the stream's address; a handle of none of them ends the process.
 void add_stream(std::shared_ptr<Stream> stream);
 std::shared_ptr<Stream> stream_of(const void* handle);
 std::shared_ptr<Stream> take_stream(const void* handle);
 std::vector<std::shared_ptr<Stream>> all_streams();
 
-// The thread's own, as cudaSetDevice has it.
+// The thread's own device, as set by cudaSetDevice.
 int current_device();
 void set_current_device(int device);
 int device_count();

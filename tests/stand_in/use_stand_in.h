@@ -4,7 +4,7 @@
 
 namespace rollcall::test {
 
-// Makes rollcall look for CUDA and NCCL where the stand-in is.
+// Makes rollcall load CUDA and NCCL from the stand-in's folder.
 class UseStandIn {
  public:
   UseStandIn() { ::setenv("ROLLCALL_GPU_LIBRARIES", ROLLCALL_STAND_IN, 1); }

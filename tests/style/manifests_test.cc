@@ -1,4 +1,4 @@
-// Manifests that other tools read say what CMake says.
+// Manifests for other tools must agree with CMake.
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -28,7 +28,7 @@ TEST_CASE("vcpkg and pip are told the version that CMake knows") {
 }
 
 TEST_CASE("vcpkg is told every library that CMake requires, and no other") {
-  // What CMake calls a library, and what vcpkg does.
+  // The names of each library in CMake and in vcpkg.
   const std::vector<std::pair<std::string, std::vector<std::string>>> names{
       {"Boost", {"boost-context", "boost-fiber"}},
       {"fmt", {"fmt"}},
@@ -36,7 +36,7 @@ TEST_CASE("vcpkg is told every library that CMake requires, and no other") {
       {"CLI11", {"cli11"}},
       {"ZLIB", {"zlib"}},
       {"PROTOZERO_INCLUDE_DIR", {"protozero"}},
-      {"Threads", {}},  // the system's
+      {"Threads", {}},  // part of the system
   };
   std::set<std::string> expected;
   const std::string text = contents(root / "cmake/dependencies.cmake");

@@ -1,4 +1,4 @@
-// Perfetto's protobuf as Google's own compiler reads it, where it is installed (Debian's protobuf-compiler).
+// Reads Perfetto traces with Google's own protobuf compiler, if it is installed (Debian's protobuf-compiler).
 
 #include <cstdlib>
 #include <regex>
@@ -38,7 +38,7 @@ TEST_CASE("protoc decodes a .pftrace and knows every field of it", "[cli][fiber]
   CHECK_FALSE(std::regex_search(text, std::regex("(^|\n) *[0-9]+[:{ ]")));  // a field without a name
   const std::ptrdiff_t begun = count(text, "TYPE_SLICE_BEGIN");
   CHECK(begun == 23 + 23 + 1);                        // computing, the calls, and what rank 0 did instead
-  CHECK(begun - count(text, "TYPE_SLICE_END") == 3);  // that never returned
+  CHECK(begun - count(text, "TYPE_SLICE_END") == 3);  // these never returned
   CHECK(count(text, "process_name: \"rank ") == 4);
 }
 

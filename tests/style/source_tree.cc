@@ -17,7 +17,7 @@ constexpr std::array source_folders = {"sim", "viz", "traces", "real", "scenario
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// A reader of C++ that knows just enough to tell code from comments and literals.
+// Reads C++ just well enough to distinguish code from comments and literals.
 class Blanker {
  public:
   explicit Blanker(const std::string& text) : in_(text), out_(text) {}
@@ -48,7 +48,7 @@ class Blanker {
 
   bool follows_word() const { return at_ > 0 && is_word(in_[at_ - 1]); }
 
-  // Blanks up to the next `token` and `keep_past` characters more.
+  // Blanks up to the next `token`, and `keep_past` more characters.
   void blank_until(std::string_view token, std::size_t keep_past) {
     std::size_t found = in_.find(token, at_ + keep_past);
     blank_to(found == std::string::npos ? in_.size() : found + keep_past);
@@ -61,7 +61,7 @@ class Blanker {
     blank_to(end == std::string::npos ? in_.size() : end + close.size());
   }
 
-  // The quotes stay, so that a reader of `code` still sees where a literal was.
+  // Keeps the quotes, so that `code` still shows where a literal was.
   void blank_literal(char quote) {
     std::size_t end = at_ + 1;
     while (end < in_.size() && in_[end] != quote && in_[end] != '\n') {
@@ -111,7 +111,7 @@ std::vector<SourceFile> read_tree() {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(root / folder)) {
       auto extension = entry.path().extension();
       const bool is_ours =
-          entry.path().string().find("/tests/package/") == std::string::npos;  // else a user's
+          entry.path().string().find("/tests/package/") == std::string::npos;  // otherwise it is a user's
       if (is_ours && entry.is_regular_file() && (extension == ".h" || extension == ".cc")) {
         files.push_back(
             parse_source(entry.path().lexically_relative(root).generic_string(), read_text(entry.path())));

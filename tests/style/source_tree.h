@@ -10,7 +10,7 @@ namespace rollcall::test {
 
 struct SourceFile {
   std::string path;                // from the repository root: "sim/c10d/op.h"
-  std::vector<std::string> lines;  // as they stand
+  std::vector<std::string> lines;  // unchanged
   std::vector<std::string> code;   // the same lines; comments and the insides of literals are spaces
 
   bool is_header() const { return path.ends_with(".h"); }
@@ -23,7 +23,7 @@ std::string folder_of(std::string_view path);
 // Splits `text` into lines and blanks what is not code.
 SourceFile parse_source(std::string path, const std::string& text);
 
-// Every .h and .cc file below the source folders, in order of path. Read once.
+// Returns every .h and .cc file below the source folders, sorted by path. Reads them only once.
 const std::vector<SourceFile>& source_tree();
 
 // The paths of quoted includes with their line numbers.

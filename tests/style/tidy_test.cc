@@ -1,5 +1,5 @@
-// Style that matters, as tests: what may include what, and what would make a run depend on anything
-// but its scenario and seed. A rule here has no exceptions except the ones it lists.
+// Style rules that matter, as tests: which files may include which, and what would make a run depend on anything but
+// its scenario and seed. A rule here has only the exceptions that it lists.
 
 #include <algorithm>
 #include <filesystem>
@@ -17,7 +17,7 @@
 namespace rollcall::test {
 namespace {
 
-// "path:line: what is wrong". A test compares with the empty list, so that a failure prints them all.
+// Lines such as "path:line: what is wrong". A test compares with the empty list, so that a failure prints them all.
 using Offences = std::vector<std::string>;
 
 std::string place(const SourceFile& file, std::size_t line) { return file.path + ":" + std::to_string(line); }
@@ -26,7 +26,7 @@ bool is_one_of(const std::string& word, const std::vector<std::string>& words) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// Every place below `folders` where `pattern` matches a line of code.
+// Returns every place below `folders` where `pattern` matches a line of code.
 Offences find_in_code(const std::vector<SourceFile>& files, const std::vector<std::string>& folders,
                       const std::string& pattern) {
   const std::regex regex(pattern, std::regex::optimize);
@@ -45,21 +45,21 @@ Offences find_in_code(const std::vector<SourceFile>& files, const std::vector<st
   return offences;
 }
 
-// Folders whose output must be the same on every machine and on every run.
+// Folders whose output must be the same on every machine and in every run.
 const std::vector<std::string> deterministic_folders = {"sim", "viz", "traces", "scenarios"};
 
-// Boost.Fiber's interface takes the *type* of a clock; what counts is who reads one.
+// Boost.Fiber's interface takes the *type* of a clock; only reading a clock counts.
 const std::string wall_clock = R"(clock::now\b|\b(gettimeofday|clock_gettime|localtime|gmtime|ftime)\b)"
                                R"(|\btime\s*\(\s*(nullptr|NULL|0)\s*\)|\bstd::clock\s*\()";
 
-// When a run of tests began, on which no verdict depends; and how long a real job has been silent.
+// They read when a run of tests began, on which no verdict depends, and how long a real job has been silent.
 const std::vector<std::string> files_with_clocks = {"scenarios/test/timestamp.cc",
                                                     "scenarios/watch/clock.cc"};
 
 const std::string unseeded_chance = R"(\brandom_device\b|\b(rand|srand|drand48|getrandom)\s*\()";
 
-// The folders of the program, lowest first: a folder includes only what stands before it. docs/architecture.md
-// draws this list.
+// The folders of the program, lowest first: a folder includes only folders before it in the list. docs/architecture.md
+// shows this list.
 const std::vector<std::string> folders_from_below = {
     "sim/base",
     "sim/values",
@@ -125,7 +125,7 @@ const std::vector<std::string> folders_from_below = {
     "scenarios/cli/arguments",
 };
 
-// What stands before a folder in the list, and is none of its business all the same.
+// Folders that come before a folder in the list, but that it must not include.
 struct Forbidden {
   std::string folder;  // and those below it
   std::vector<std::string> included;
@@ -148,15 +148,15 @@ bool is_below(const std::string& folder, const std::string& top) {
   return folder == top || folder.starts_with(top + "/");
 }
 
-// The part of what programs are written against that a writer may know: values, and nothing that could run a
-// program.
+// The headers for programs that a writer may include: values, and nothing that could run a program.
 const std::vector<std::string> value_headers = {"sim/c10d/op.h", "sim/c10d/backend_traits.h"};
 
-// The seam to Boost.Fiber is narrow so that another kind of stack could replace it, and Boost's headers
-// are slow to compile. Benchmarks of Boost.Fiber itself are no part of the program.
+// Few files use Boost.Fiber, so that another kind of stack could replace it, and because Boost's headers are slow to
+// compile. Benchmarks of Boost.Fiber itself are not part of the program.
 const std::vector<std::string> files_with_boost = {"sim/fibers/rank_scheduler.cc"};
 
-// From below, counted from 0; nothing for folders that may see everything: tests and benchmarks.
+// Returns the folder's height from below, starting at 0; nothing for folders that may include everything: tests and
+// benchmarks.
 std::optional<std::size_t> height(const std::string& folder) {
   const auto found = std::ranges::find(folders_from_below, folder);
   return found == folders_from_below.end() ? std::nullopt
@@ -192,7 +192,7 @@ Offences wrong_layers(const std::vector<SourceFile>& files) {
   return offences;
 }
 
-// The names of unordered containers that a file declares.
+// Returns the names of the unordered containers that a file declares.
 std::set<std::string> unordered_names(const SourceFile& file) {
   static const std::regex declaration(
       R"(\bunordered_(?:multi)?(?:map|set)\s*<.*>\s*&?\s*(\w+)\s*(?:[;={,)]|$))");
@@ -206,7 +206,7 @@ std::set<std::string> unordered_names(const SourceFile& file) {
   return names;
 }
 
-// Loops over a container that the same file, or its header, declares unordered.
+// Finds loops over a container that the same file, or its header, declares unordered.
 Offences unordered_loops(const std::vector<SourceFile>& files) {
   static const std::regex loop(R"(\bfor\s*\(.*[^:]:\s*(?:\w+(?:\.|->))*(\w+)\s*\)|\b(\w+)\.c?begin\(\))");
   std::map<std::string, std::set<std::string>> names_of_stem;
@@ -227,7 +227,7 @@ Offences unordered_loops(const std::vector<SourceFile>& files) {
   return offences;
 }
 
-// Columns as a reader counts them: UTF-8's continuation bytes take no room.
+// Counts columns as a reader does: UTF-8's continuation bytes take no space.
 std::size_t columns(const std::string& line) {
   return static_cast<std::size_t>(std::count_if(
       line.begin(), line.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
@@ -246,7 +246,7 @@ std::string whole_text(const SourceFile& file) {
 TEST_CASE("a folder includes only what lies below it", "[tidy]") {
   CHECK(wrong_layers(source_tree()) == Offences{});
 
-  // The check sees what it looks for.
+  // The check finds what it looks for.
   const auto is_wrong = [](const char* file, const std::string& included) {
     return !wrong_layers({parse_source(file, "#include \"" + included + "\"\n")}).empty();
   };
@@ -332,7 +332,7 @@ TEST_CASE("no header drags in a JSON parser", "[tidy]") {
   CHECK(offences == Offences{});
 }
 
-// fmt/core.h costs a tenth of fmt/format.h where fmt is 9 or 10, and includes it where fmt is newer.
+// fmt/core.h costs a tenth of fmt/format.h in fmt 9 and 10, and includes it in newer versions.
 TEST_CASE("who calls nothing but fmt::format includes fmt/core.h", "[tidy]") {
   static const std::regex more(R"(\bfmt::(?!format\()|\bFMT_)");
   Offences offences;
@@ -436,7 +436,7 @@ TEST_CASE("the name of a test is a sentence", "[tidy]") {
     std::string text = whole_text(file);
     for (std::sregex_iterator it(text.begin(), text.end(), test_case), end; it != end; ++it) {
       std::string name = (*it)[1];
-      bool is_option = name.starts_with('-');  // to Catch2, when CTest names the test it is to run
+      bool is_option = name.starts_with('-');  // to Catch2, when CTest names the test to run
       if (std::count(name.begin(), name.end(), ' ') < 2 || name.ends_with('.') || is_option) {
         offences.push_back(file.path + ": \"" + name + "\"");
       }
@@ -466,7 +466,7 @@ TEST_CASE("a test that a page names is there", "[tidy]") {
 }
 
 TEST_CASE("tests that run ranks say so with the tag fiber", "[tidy]") {
-  Offences offences;  // the asan preset leaves out what carries it; see tests/CMakeLists.txt
+  Offences offences;  // the asan preset leaves out tests with this tag; see tests/CMakeLists.txt
   for (const SourceFile& file : source_tree()) {
     if (!file.path.starts_with("tests/") || !file.path.ends_with("_test.cc")) {
       continue;

@@ -1,7 +1,8 @@
-// A library for LD_PRELOAD: system calls that fail when a test says so.
+// A library for LD_PRELOAD that lets system calls fail when a test says so.
 //
 // ROLLCALL_FAILING_CALL=CALL:N:ERRNO:WHO:FILE lets the N-th call of CALL (from 0) fail with ERRNO, in the process that
-// was started (WHO is "first") or in those that it forks ("others"). FILE is made then: so a test knows that it did.
+// was started (WHO is "first") or in those that it forks ("others"). The library then creates FILE, which tells the
+// test that the call failed.
 
 #include <atomic>
 #include <cerrno>
@@ -28,11 +29,11 @@ struct Failure {
   bool of_others = false;
   char file[256] = {};
   pid_t first = 0;
-  std::atomic<long>* until = nullptr;  // of all processes
+  std::atomic<long>* until = nullptr;  // shared by all processes
 };
 Failure failure;
 
-// The part of `text` before the next colon, and `text` behind it.
+// Copies the part of `text` before the next colon, and advances `text` past the colon.
 void take(const char*& text, char* part, std::size_t size) {
   const std::size_t length = std::strcspn(text, ":");
   std::memcpy(part, text, length < size ? length : size - 1);
@@ -55,12 +56,12 @@ __attribute__((constructor)) void read_failure() {
   failure.error = std::atoi(error);
   failure.of_others = std::strcmp(who, "others") == 0;
   failure.first = ::getpid();
-  // As a system call: mmap is one of those that fail.
+  // Made as a system call, because mmap is one of the functions that fail.
   void* const memory =
       reinterpret_cast<void*>(::syscall(SYS_mmap, nullptr, sizeof(std::atomic<long>), PROT_READ | PROT_WRITE,
                                         MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   failure.until = new (memory) std::atomic<long>(std::atol(number));
-  ::unsetenv("ROLLCALL_FAILING_CALL");  // programs that it starts are others' business
+  ::unsetenv("ROLLCALL_FAILING_CALL");  // does not apply to programs that it starts
 }
 
 bool fails(const char* call) {
@@ -112,7 +113,7 @@ ROLLCALL_MAY_FAIL(char*, nullptr, mkdtemp, (char* pattern), (pattern), noexcept)
 ROLLCALL_MAY_FAIL(pid_t, -1, waitpid, (pid_t child, int* status, int options), (child, status, options))
 ROLLCALL_MAY_FAIL(int, -1, dup2, (int from, int to), (from, to), noexcept)
 
-// These have an argument that is not always there.
+// These functions have an optional argument.
 extern "C" int open(const char* path, int flags, ...) {
   va_list rest;
   va_start(rest, flags);
