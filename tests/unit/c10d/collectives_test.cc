@@ -1,4 +1,4 @@
-// What torch's functions make of their arguments, from one rank's side.
+// What torch's functions do with their arguments, from one rank's side.
 
 #include <string>
 #include <vector>
@@ -187,7 +187,7 @@ TEST_CASE("NCCL raises other types, and takes lists of uneven sizes") {
   CHECK_THROWS_AS(gather(one, {one}, 0), ValueError);
   CHECK_THROWS_WITH(all_gather({one}, one),
                     "Tensor list input to scatter/gather must match number of collective participants");
-  CHECK_THROWS_AS(all_gather({on_gpu(2), on_gpu(1)}, one), ValueError);  // its own part does not fit
+  CHECK_THROWS_AS(all_gather({on_gpu(2), on_gpu(1)}, one), ValueError);  // the rank's own part does not fit
   CHECK_THROWS_AS(reduce_scatter(one, {one}), ValueError);
   CHECK_THROWS_AS(all_gather_into_tensor(on_gpu(2, Dtype::int32), one), TypeError);
   CHECK_THROWS_WITH(all_gather_into_tensor(on_gpu(3), one),
@@ -217,7 +217,7 @@ TEST_CASE("splits must cover the tensors, one per rank") {
   CHECK(rank.issued.empty());
   exchange({}, {1, 1});
   exchange({2, 0}, {0, 2});
-  all_to_all_single(Tensor::zeros({3}), Tensor::ones({3}));  // Gloo cuts the second element in two
+  all_to_all_single(Tensor::zeros({3}), Tensor::ones({3}));  // Gloo splits the second element
   REQUIRE(rank.issued.size() == 3);
   CHECK(rank.issued.front().uneven);
   CHECK_FALSE(rank.issued.back().uneven);
@@ -255,7 +255,7 @@ TEST_CASE("a coalesced all-reduce is one operation, and warns") {
   CHECK(rank.warnings.front().find("all_reduce_coalesced will be deprecated") != std::string::npos);
 }
 
-// ---- The same, on ranks that meet ----
+// ---- The same, with ranks that meet ----
 
 TEST_CASE("every rank sends what it likes to whom it likes, when receivers expect it", "[fiber]") {
   const Report report = sim::run({.world_size = 3, .backend = "gloo"}, [](Rank rank) {

@@ -9,7 +9,7 @@ TEST_CASE("a mesh has a group along every row of every dimension", "[mesh]") {
   CHECK(mesh.groups_along(1) == std::vector<RankList>{{0, 1}, {2, 3}});
 }
 
-// As tests/data/torch_2_14/mesh shows it: by their first ranks.
+// By their first ranks, as tests/data/torch_2_14/mesh shows.
 TEST_CASE("a mesh orders its groups as DeviceMesh does", "[mesh]") {
   const MeshShape mesh{{2, 3, 2}, {"pp", "dp", "tp"}};
   CHECK(mesh.groups_along(0) == std::vector<RankList>{{0, 6}, {1, 7}, {2, 8}, {3, 9}, {4, 10}, {5, 11}});
@@ -17,7 +17,7 @@ TEST_CASE("a mesh orders its groups as DeviceMesh does", "[mesh]") {
   CHECK(mesh.groups_along(2) == std::vector<RankList>{{0, 1}, {2, 3}, {4, 5}, {6, 7}, {8, 9}, {10, 11}});
 }
 
-// As tests/data/torch_2_6/mesh shows it.
+// As tests/data/torch_2_6/mesh shows.
 TEST_CASE("before 2.14 a dimension of a mesh changed places with the last one", "[mesh]") {
   const MeshShape mesh{{2, 2, 2}, {"pp", "dp", "tp"}};
   CHECK(mesh.rows_by_swap(0) == std::vector<Rank>{0, 2, 1, 3});

@@ -31,12 +31,12 @@ class FakeRank final : public LoneBackend {
   FakeRank(const FakeRank&) = delete;
   FakeRank& operator=(const FakeRank&) = delete;
 
-  // Whose rules hold.
+  // Sets the release whose rules apply.
   void stand_for(TorchRelease torch) { context_.torch = &traits_of(torch); }
 
-  // What the next collectives leave in their tensor; afterwards they leave it alone.
+  // The values that the next collectives write into their tensor. Once these are used up, collectives do not change it.
   std::deque<double> answers;
-  // A group that exists besides the world, of these global ranks.
+  // Adds a group of these global ranks, besides the world.
   void add_group(std::string name, std::vector<Rank> ranks) {
     groups_.push_back({static_cast<GroupId>(groups_.size() + 1), std::move(name), std::move(ranks)});
   }
@@ -45,7 +45,7 @@ class FakeRank final : public LoneBackend {
   std::vector<double> sent;          // of each issued op: the first element of its input
   std::vector<std::int64_t> waited;  // the index of each op that was waited for
   std::vector<std::size_t> batches;  // the sizes of batches of messages
-  Rank source = -1;                  // who sends to receivers from anyone, inside the group
+  Rank source = -1;                  // the sender for receives from any source, inside the group
   std::vector<std::string> warnings;
   std::vector<std::string> printed;
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// LoneBackend: a backend for tests of what stands on one. Nobody else is there, everything completes at once, and
-// what needs others is not supported. Tests override what they look at.
+// LoneBackend: a backend for tests of code that needs one. There are no other ranks, everything completes at once, and
+// calls that need other ranks are not supported. Tests override the functions that they check.
 
 #include <fmt/core.h>
 

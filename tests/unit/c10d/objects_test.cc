@@ -1,4 +1,4 @@
-// Object collectives: what pickle makes of a value, and which collectives carry it.
+// Object collectives: how a value is pickled, and which collectives carry it.
 
 #include <string>
 

@@ -52,7 +52,7 @@ TEST_CASE("an alias in recordings stands for one operation") {
 
 namespace {
 
-// By rank 1 of a group whose root is rank 0.
+// Made by rank 1 of a group whose root is rank 0.
 Op call_of(OpKind kind, const Tensor& tensor) {
   Op op;
   op.kind = kind;

@@ -61,7 +61,7 @@ TEST_CASE("an operation is described by what ranks must agree on") {
   op.kind = OpKind::all_reduce;
   op.numel = 4;
   CHECK(describe(op) == "all_reduce(numel=4, float32, SUM)");
-  op.async_op = true;  // of no concern to the others
+  op.async_op = true;  // does not matter to the others
   op.site = Site::here();
   CHECK(describe(op) == "all_reduce(numel=4, float32, SUM)");
 

@@ -1,4 +1,4 @@
-// What torch's sends and receives make of their arguments, from one rank's side.
+// What torch's sends and receives do with their arguments, from one rank's side.
 
 #include "sim/c10d/p2p.h"
 #include "sim/c10d/scope.h"

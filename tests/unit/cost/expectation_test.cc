@@ -37,10 +37,11 @@ TEST_CASE("no expectation is above what a GPU's port carries, nor what a node's 
                                   OpKind::all_reduce, OpKind::all_to_all}) {
           CAPTURE(machine.name, nodes, nics, to_string(kind));
           const Call call{.kind = kind, .bytes = std::int64_t{1} << 36};
-          // Without NVLink an exchange of all with all leaves a GPU by PCIe, wherever it goes.
+          // Without NVLink, an all_to_all leaves a GPU by PCIe, wherever it goes.
           const bool is_spread = kind == OpKind::all_to_all && each.links.nvlink == Links::NvLink::none;
           const double port = is_spread ? each.links.pcie_speed : gpu_port_speed(each.links);
-          // Switches that reduce, and two trees over two nodes, pass a byte fewer times than busbw counts.
+          // With switches that reduce, and with two trees over two nodes, a byte is passed fewer times than busbw
+          // counts.
           const double share = kind == OpKind::all_reduce ? 2 : 1.001;
           CHECK(busbw(group, call) <= port * share);
           if (nodes > 1) {
@@ -70,7 +71,7 @@ TEST_CASE("no release, size, launch or calibration makes any preset faster than 
           const double nics = each.links.nics * each.links.nic_speed;
           for (const OpKind kind : {OpKind::all_gather, OpKind::reduce_scatter, OpKind::broadcast,
                                     OpKind::reduce, OpKind::all_reduce, OpKind::all_to_all}) {
-            // As above; and a reduction's or broadcast's root moves each byte once, by a switch that does the rest.
+            // As above; also, the root of a reduce or broadcast moves each byte once, and a switch does the rest.
             const double share = kind == OpKind::all_reduce ? 2 : 1.001;
             const bool is_spread = kind == OpKind::all_to_all && each.links.nvlink == Links::NvLink::none;
             for (std::int64_t bytes = 1024; bytes <= std::int64_t{1} << 40; bytes *= 64) {
@@ -104,7 +105,7 @@ TEST_CASE("NICs of 800 Gb/s are searched at the speeds that the release lists", 
   Cluster slower = cluster("gb300-tray-2x4@700G");
   slower.release = parse_release("2.28").value();
   CHECK(derive_graphs(slower, 4, true).ring.inter_speed ==
-        24);  // 48 split: nothing is listed between 48 and 96
+        24);  // 48 split: no speed is listed between 48 and 96
   slower.release = parse_release("2.30").value();
   CHECK(derive_graphs(slower, 4, true).ring.inter_speed == 43);  // 86 split
 }
@@ -128,7 +129,7 @@ TEST_CASE("a release has its own numbers for Blackwell, and all have the same fo
         .entry(Function::all_reduce, algorithm, protocol)
         .bandwidth;
   };
-  // 8 of 48 / 0.92 by the cap of 34.6, then of 40: 16 ranks in 30 steps.
+  // 8 channels of 48 / 0.92, capped at 34.6, then at 40: 16 ranks in 30 steps.
   CHECK(bandwidth("b200-2x8", "2.28", Algorithm::ring, Protocol::ll128) == Approx(8 * 34.6 * 16 / 30));
   CHECK(bandwidth("b200-2x8", "2.30", Algorithm::ring, Protocol::ll128) == Approx(8 * 40.0 * 16 / 30));
   CHECK(bandwidth("b200-4x8", "2.28", Algorithm::nvls_tree, Protocol::simple) == Approx(8 * 43.8 * 32 / 62));
@@ -157,7 +158,7 @@ TEST_CASE("a hop over EFA or Slingshot costs more than one over InfiniBand", "[c
   CHECK(expected(cluster("p5-2x8"), {.bytes = 8}) > expected(cluster("h100-2x8"), {.bytes = 8}) + 30);
   CHECK(whole(cluster("p5-2x8")).predict({.bytes = 8})->time ==
         Approx(whole(cluster("h100-2x8")).predict({.bytes = 8})->time)
-            .epsilon(0.001));  // NCCL takes it for the same
+            .epsilon(0.001));  // NCCL estimates the same
 }
 
 TEST_CASE("a protocol that is asked for is used where NCCL would not", "[cost]") {

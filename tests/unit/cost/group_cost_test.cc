@@ -42,7 +42,7 @@ TEST_CASE("what NCCL has no model for is marked as ours", "[cost]") {
   CHECK(h100.predict({.kind = OpKind::all_reduce, .bytes = 1 << 20})->by_nccl);
 }
 
-// h100_sxm_1x8_{alltoall,sendrecv} and h100_sxm_10x{1,8}_alltoall of tests/data/nccl_tables, 16 GiB.
+// From h100_sxm_1x8_{alltoall,sendrecv} and h100_sxm_10x{1,8}_alltoall of tests/data/nccl_tables, at 16 GiB.
 TEST_CASE("large messages go at the rate of the ports they pass", "[cost]") {
   constexpr std::int64_t bytes = std::int64_t{1} << 34;
   CHECK(time_of(group("h100-8"), OpKind::all_to_all_single, bytes) == Approx(43'193).epsilon(0.1));

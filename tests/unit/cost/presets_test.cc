@@ -15,7 +15,7 @@ Communicator whole(const Cluster& cluster) {
   return communicator_of(cluster, cluster.nodes * cluster.gpus_per_node, cluster.nodes);
 }
 
-// "h100_sxm2of8_cx7_400g_intel_spr__n4.json" to "h100-4x2". Empty: no preset is this machine.
+// Maps "h100_sxm2of8_cx7_400g_intel_spr__n4.json" to "h100-4x2". Empty if no preset is this machine.
 std::string preset_of_file(const std::string& path, const nlohmann::json& file) {
   const std::string name = path.substr(path.find_last_of('/') + 1);
   const std::pair<const char*, const char*> machines[] = {
@@ -45,7 +45,7 @@ TEST_CASE("the presets have the graphs that NCCL's search finds on such machines
     CAPTURE(path, name);
     const Communicator preset = whole(cluster(name));
     if (!preset.graphs_are_known) {
-      continue;  // an estimate, and said to be one
+      continue;  // an estimate, and marked as one
     }
     const Communicator found = test::communicator_of_file(file);
     CHECK(preset.compute_capability == found.compute_capability);

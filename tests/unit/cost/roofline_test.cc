@@ -1,4 +1,4 @@
-// How long a kernel takes, by the work it does.
+// How long a kernel takes, depending on its work.
 
 #include "sim/cost/roofline.h"
 
@@ -13,14 +13,14 @@ const Gpu& gpu_of(std::string_view cluster) { return *find_gpu(*find_cluster(clu
 }  // namespace
 
 TEST_CASE("a product takes its operations at the part of the peak that products reach", "[roofline]") {
-  // 312 teraflops, of which 86.9 %: 271,128 operations in a nanosecond.
+  // 86.9 % of 312 teraflops: 271,128 operations per nanosecond.
   CHECK(time_of(gpu_of("a100-8"), {.flops = 271'128'000}) == 1000);
-  // 19.5 teraflops in float32, where a product reaches as much of the peak.
+  // 19.5 teraflops in float32, of which a product reaches the same share.
   CHECK(time_of(gpu_of("a100-8"), {.flops = 271'128'000, .precision = Precision::float32}) == 16'000);
 }
 
 TEST_CASE("what moves more bytes than it computes takes the time of its bytes", "[roofline]") {
-  // 2,039 bytes in a nanosecond, of which 85 %.
+  // 85 % of 2,039 bytes per nanosecond.
   CHECK(time_of(gpu_of("a100-8"), {.flops = 1000, .bytes = 2039 * 850, .kind = KernelKind::elementwise}) ==
         1000);
   CHECK(time_of(gpu_of("a100-8"), {.flops = 271'128'000, .bytes = 2039 * 8500, .kind = KernelKind::matmul}) ==

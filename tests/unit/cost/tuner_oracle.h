@@ -1,6 +1,6 @@
 #pragma once
 
-// The files of tests/data/nccl_tuner: what NCCL 2.28.9's own sources give for described machines.
+// The files of tests/data/nccl_tuner: the results of NCCL 2.28.9's own sources for described machines.
 
 #include <string>
 #include <vector>
@@ -12,11 +12,11 @@
 
 namespace rollcall::cost::test {
 
-// The paths of all files of tests/data/nccl_tuner but its README and the published logs, sorted.
+// Returns the sorted paths of all files of tests/data/nccl_tuner except its README and the published logs.
 std::vector<std::string> oracle_files();
 nlohmann::json read_json(const std::string& path);
 
-// The communicator that a file describes by its graphs.
+// Returns the communicator that a file describes by its graphs.
 Communicator communicator_of_file(const nlohmann::json& file);
 
 Function function_named(const std::string& name);

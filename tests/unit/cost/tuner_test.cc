@@ -90,7 +90,7 @@ TEST_CASE("the tables agree with the log of a real run over sockets", "[cost]") 
       const Tuner::Entry& ours = tuner.entry(test::function_named(function), algorithm, protocol);
       CAPTURE(function, pair, ours.latency, ours.bandwidth);
       CHECK(ours.bandwidth == Approx(printed[1].get<double>()).margin(0.0501));
-      if (printed[1] != 0.0) {  // NCCL prints a latency for what it has switched off, too
+      if (printed[1] != 0.0) {  // NCCL also prints a latency for disabled entries
         CHECK(ours.latency == Approx(printed[0].get<double>()).margin(0.0501));
       }
     }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Dumps for tests of the judge: a few lines each, in the words of the recorder.
+// Dumps for tests of the judge: a few lines each, in the recorder's terms.
 
 #include <algorithm>
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace rollcall::check::test {
 
-// A job of `world` ranks with dumps that begin at the beginning and the group "0" of all. Calls are made
-// 1 ms apart and, when finished, seen to finish 0.2 ms later.
+// A job of `world` ranks, with complete dumps and the group "0" of all ranks. Calls are made 1 ms apart, and finished
+// calls are seen to finish 0.2 ms later.
 class DumpBuilder {
  public:
   explicit DumpBuilder(Rank world) {
@@ -38,7 +38,7 @@ class DumpBuilder {
     return number;
   }
 
-  // The next collective of `rank` on `group`.
+  // Adds the next collective of `rank` on `group`.
   DumpRecord& call(Rank rank, const std::string& op, std::int64_t numel = 1, bool finished = true,
                    std::uint32_t group = 0) {
     DumpCall recorded;
@@ -49,7 +49,7 @@ class DumpBuilder {
     return add(rank, recorded, finished, group);
   }
 
-  // A single send or receive; `peer` and `rank` are also the ranks inside the group.
+  // Adds a single send or receive; `peer` and `rank` are also the ranks inside the group.
   DumpRecord& message(Rank rank, const std::string& op, Rank peer, bool finished = true) {
     DumpCall recorded;
     recorded.backend = "nccl";
@@ -62,13 +62,13 @@ class DumpBuilder {
     return record;
   }
 
-  // Lets time pass on a rank without a call, and something be noticed at its end.
+  // Lets time pass on a rank without a call, with an event at its end.
   void silence(Rank rank, std::int64_t nanoseconds) {
     RankDump& dump = dump_of(rank);
     dump.records.front().timeout_ms = 0;  // noticed late, not finished late
     dump.records.front().completed_ns = clocks_[static_cast<std::size_t>(rank)] + nanoseconds;
   }
-  // Longer than the timeout.
+  // Lets all ranks be silent for longer than the timeout.
   void everyone_silent() {
     for (const RankDump& dump : job.ranks) {
       if (!dump.records.empty()) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// A job for tests of the judge: what each rank means to call, run to the point where nothing moves, written down as
-// a recorder would. The truth is in how the programs were changed, not in what the judge finds.
+// A job for tests of the judge: the planned calls of each rank, run to the point where nothing moves, and recorded as a
+// recorder would. The truth is in how the programs were changed, not in what the judge finds.
 
 #include <algorithm>
 #include <map>
@@ -20,7 +20,7 @@ struct PlannedCall {
   friend bool operator==(const PlannedCall&, const PlannedCall&) = default;
 };
 
-// Tensor groups of `tensor` neighbors (1: none), data groups across them, and the world.
+// Has tensor groups of `tensor` adjacent ranks (1: none), data groups across them, and the world.
 class DumpJob {
  public:
   DumpJob(Rank world, Rank tensor, int steps) : dumps_(world), programs_(static_cast<std::size_t>(world)) {
@@ -57,7 +57,7 @@ class DumpJob {
 
   std::vector<PlannedCall>& calls_of(Rank rank) { return programs_[static_cast<std::size_t>(rank)]; }
 
-  // Ranks issue up to `ahead` calls behind the first one that does not finish.
+  // Ranks issue up to `ahead` calls from the first one that does not finish.
   JobDump run(std::size_t ahead = 3) {
     std::vector<std::size_t> done(programs_.size(), 0);
     while (advance(done)) {
@@ -74,7 +74,7 @@ class DumpJob {
   }
 
  private:
-  // Finishes every call that all members of its group are at, with equal arguments.
+  // Finishes every call that all members of its group have reached with equal arguments.
   bool advance(std::vector<std::size_t>& done) const {
     bool moved = false;
     for (std::uint32_t group = 0; group < dumps_.job.groups.size(); ++group) {

@@ -1,4 +1,4 @@
-// Join's hooks by the stacks of calls that are over.
+// Join's hooks, recognized by the stacks of ended calls.
 
 #include <string>
 #include <vector>
@@ -14,7 +14,7 @@ using test::DumpBuilder;
 
 constexpr const char* join = "/x/torch/distributed/algorithms/join.py";
 
-// Ranks under Join with one all_reduce of one element per iteration call, as Join makes for itself.
+// Ranks under Join whose iteration calls are all_reduces of one element, like Join's own.
 class JoinedJob {
  public:
   explicit JoinedJob(Rank world) : dumps_(world) {

@@ -8,7 +8,7 @@ namespace {
 
 using test::DumpBuilder;
 
-// Every rank made `count` equal calls on the world, all finished.
+// Every rank made `count` equal calls on the world, and all finished.
 void common_past(DumpBuilder& dumps, int count) {
   for (const RankDump& dump : dumps.job.ranks) {
     for (int i = 0; i < count; ++i) {
@@ -50,7 +50,7 @@ TEST_CASE("that most of a job waits is a hang, shown by a long silence and presu
   common_past(dumps, 8);
   for (const Rank rank : {0, 1, 3}) {
     dumps.call(rank, "all_reduce", 4096, false);
-    dumps.silence(rank, -500'000);  // the last event is half a call after the last call
+    dumps.silence(rank, -500'000);  // the last event is half a call time after the last call
   }
   const Diagnosis presumed = judge_dump(dumps.job);
   CHECK(presumed.finding.kind == FindingKind::stuck_host);
@@ -91,7 +91,7 @@ TEST_CASE("a counter that runs ahead by a whole round of the loop is off, not ea
     dumps.call(rank, "all_reduce", 4096, false);
   }
   for (DumpRecord& record : dumps.dump_of(2).records) {
-    record.collective_seq += 2;  // its calls look like those of the others there, too
+    record.collective_seq += 2;  // its calls also look like those of the other ranks there
   }
   dumps.everyone_silent();
   const Diagnosis diagnosis = judge_dump(dumps.job);
@@ -248,7 +248,7 @@ TEST_CASE("counters that are off by a constant are lined up by what was called",
     dumps.call(rank, "all_reduce", 9, rank == 9);
   }
   for (DumpRecord& record : dumps.dump_of(2).records) {
-    record.collective_seq += 5;  // batches advanced it, and are off the ring
+    record.collective_seq += 5;  // batches advanced it, and have left the ring
   }
   dumps.dump_of(2).from_start = false;
   dumps.dump_of(3).records.pop_back();
@@ -298,7 +298,7 @@ TEST_CASE("a device that starts nothing while its peers have started is stuck", 
   DumpBuilder dumps(3);
   common_past(dumps, 4);
   for (Rank rank = 0; rank < 3; ++rank) {
-    dumps.dump_of(rank).records.front().started_ns = 1;  // starts are recorded
+    dumps.dump_of(rank).records.front().started_ns = 1;  // the recorder keeps starts
     DumpRecord& record = dumps.call(rank, "all_reduce", 64, false);
     record.state = rank == 1 ? DumpRecord::State::scheduled : DumpRecord::State::started;
   }
@@ -326,7 +326,7 @@ TEST_CASE("a slow rank is one that others wait for and that waits for nobody", "
   const std::uint32_t right = dumps.group("2", "tp", {2, 3});
   for (int step = 0; step < 6; ++step) {
     for (Rank rank = 0; rank < 4; ++rank) {
-      // Rank 3 is late to its pair; both of the pair are then late to the world.
+      // Rank 3 is late to its pair; both ranks of the pair are then late to the world.
       dumps.call(rank, "all_gather", 64, true, rank < 2 ? left : right).duration_ms = rank == 2 ? 3.0F : 0.1F;
       dumps.call(rank, "all_reduce", 64).duration_ms = rank < 2 ? 3.0F : 0.1F;
     }

@@ -1,4 +1,4 @@
-// Dumps are moments: each is of another one, and a job that moves is not one that hangs.
+// Each dump shows a different moment, and a job that moves does not hang.
 
 #include "sim/diagnose/dump_judge.h"
 #include "tests/catch.h"

@@ -1,5 +1,5 @@
-// Jobs with nothing wrong, dumped while they run: hosts that run ahead of their devices, watchdogs that notice late,
-// ranks that are dumped one after another, rings that have wrapped. None of them may be called a hang.
+// Healthy jobs, dumped while they run: hosts that run ahead of their devices, watchdogs that notice late, ranks that
+// are dumped one after another, rings that have wrapped. None of them may be called a hang.
 
 #include <algorithm>
 #include <map>
@@ -22,16 +22,16 @@ constexpr std::int64_t epoch = 1'700'000'000'000'000'000;
 struct Shape {
   Rank world = 4;
   Rank tensor = 1;              // ranks that split a layer; 1: data parallel only
-  std::int64_t step = 10 * ms;  // of a host, without waiting
-  std::int64_t network = 1;     // how slow it is
-  std::int64_t checkpoint = 0;  // rank 0 writes one after the last step, while the others go on
-  int ahead = 0;                // steps that a host may be before its device
-  std::int64_t stagger = 0;     // between the dumps of neighbors
+  std::int64_t step = 10 * ms;  // for a host, without waiting
+  std::int64_t network = 1;     // how slow the network is
+  std::int64_t checkpoint = 0;  // rank 0 writes one after the last step, while the others continue
+  int ahead = 0;                // how many steps a host may be ahead of its device
+  std::int64_t stagger = 0;     // between the dumps of adjacent ranks
   std::size_t ring = 2000;
   std::uint64_t seed = 1;
 };
 
-// Two lines of time per rank, its host's and its device's.
+// Keeps two times per rank, its host's and its device's.
 class HealthyJob {
  public:
   explicit HealthyJob(const Shape& shape) : shape_(shape), chance_(shape.seed) {
@@ -60,7 +60,7 @@ class HealthyJob {
       hosts_.front() += shape_.checkpoint;
       moment += shape_.checkpoint - random(shape_.checkpoint / 2);
     }
-    // Long enough for the last dump: the job goes on while it is written.
+    // Runs until the last dump, because the job continues while dumps are written.
     while (*std::min_element(hosts_.begin(), hosts_.end()) <
            moment + shape_.stagger * shape_.world + 10 * shape_.step) {
       step();
@@ -219,7 +219,7 @@ TEST_CASE("healthy jobs that are dumped while they run raise no alarm", "[dump][
   CHECK(alarms == std::vector<std::string>());
 }
 
-// Who looks at one moment cannot tell a rank that writes a checkpoint from one that hangs, and has to say so.
+// One moment cannot distinguish a rank that writes a checkpoint from one that hangs, and the diagnosis has to say so.
 TEST_CASE("a checkpoint that lets the others wait raises no alarm", "[dump][healthy-jobs]") {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     Shape shape;

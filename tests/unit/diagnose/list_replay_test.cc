@@ -100,7 +100,7 @@ TEST_CASE("a change that leaves calls of different lines together explains nothi
   ProgramCall other = collective("a", 0);
   other.label = "validate";
   ProgramCall last = collective("a", 2);
-  // Rank 1 has left out its first call: everything after it meets the wrong call.
+  // Rank 1 left out its first call, so everything after that meets the wrong call.
   const auto lists = lists_of({{collective("a"), other, last}, {other, collective("a", 1)}});
   const ListReplay replay(lists, {});
   CHECK(replay.has_odd());

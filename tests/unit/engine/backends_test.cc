@@ -24,7 +24,7 @@ Op broadcast_from(Rank root, const Tensor& tensor) {
   return op;
 }
 
-// One call per member, settled by the rules of a backend.
+// Settles one call per member by the rules of a backend.
 std::vector<Fate> settle(const char* backend, std::vector<Op> calls,
                          std::vector<std::string>* failures = nullptr) {
   check::GroupMatcher matcher(static_cast<Rank>(calls.size()));
@@ -143,7 +143,7 @@ TEST_CASE("a gloo broadcast to a larger tensor leaves its tail", "[backend_rules
 }
 
 TEST_CASE("in a gloo broadcast with two roots a child of one may be served", "[backend_rules]") {
-  // desync_broadcast_root_w3: rank 1 hears from rank 0 and completes; ranks 0 and 2 wait for others.
+  // desync_broadcast_root_w3: rank 1 receives from rank 0 and completes; ranks 0 and 2 wait for others.
   const Tensor tensors[] = {Tensor::full({1}, 1), Tensor::full({1}, 11), Tensor::full({1}, 21)};
   CHECK(settle("gloo", {broadcast_from(0, tensors[0]), broadcast_from(0, tensors[1]),
                         broadcast_from(1, tensors[2])}) ==

@@ -1,4 +1,4 @@
-// Calls that run at once and share what they need.
+// Calls that run at once and share resources.
 
 #include <functional>
 #include <string>
@@ -28,7 +28,7 @@ Tensor gradients(std::int64_t times) {
   return Tensor::full({large * times}, 1, Dtype::float32, this_rank().device);
 }
 
-// One pair of ranks on each rail, over both nodes.
+// One pair of ranks on each rail, across both nodes.
 std::vector<Group> rails(Rank count) {
   std::vector<Group> groups;
   for (Rank rail = 0; rail < count; ++rail) {
@@ -64,7 +64,7 @@ TEST_CASE("groups that share a NIC take as much longer as there are of them", "[
   CHECK(time_of(options, 4) > alone * 3 / 2);
   CHECK(time_of(options, 4) < alone * 21 / 10);
   options.residuals = false;
-  CHECK(time_of(options, 4) == time_of(options, 1));  // what NCCL takes calls for knows no others
+  CHECK(time_of(options, 4) == time_of(options, 1));  // NCCL's own estimate ignores other calls
 }
 
 TEST_CASE("a call that is joined by another goes on more slowly, and faster when it has left",
@@ -73,7 +73,7 @@ TEST_CASE("a call that is joined by another goes on more slowly, and faster when
   const Duration alone = time_of(options, 1);
   const Duration both = time_of(options, 2);
   const Duration later = time_of(options, 2, [&](Rank rank) { compute(rank % 8 == 1 ? alone / 2 : 0); });
-  // The second joins half way: its own half is shared for as long as the first still runs.
+  // The second joins halfway: it shares as long as the first still runs.
   CHECK(later > alone / 2 + alone);
   CHECK(later <= alone / 2 + both);
   CHECK(both > alone);
@@ -121,7 +121,7 @@ TEST_CASE("work on a GPU slows down while NCCL's kernels hold multiprocessors of
   const Duration communication = step(true, 0);
   REQUIRE(communication > 1 * millisecond);
   CHECK(step(false, work) == work);
-  // At most 32 channels of 132 multiprocessors are held, and no longer than the call takes.
+  // At most 32 channels of 132 multiprocessors are occupied, and no longer than the call takes.
   CHECK(step(true, work) > work + communication / 20);
   CHECK(step(true, work) < work + communication / 4);
 }

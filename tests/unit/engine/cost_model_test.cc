@@ -60,7 +60,7 @@ TEST_CASE("a large call is slower than a small one, without overflow", "[cost_mo
   CHECK(cost.of(OpKind::all_reduce, terabyte, 8) > cost.of(OpKind::all_reduce, terabyte / 2, 8));
 }
 
-// data/nccl_tuner, h100_sxm8_cx7_400g_intel_spr: all_reduce of 1 KiB and 64 MiB on one node and on two.
+// From data/nccl_tuner, h100_sxm8_cx7_400g_intel_spr: all_reduce of 1 KiB and 64 MiB on one node and on two.
 TEST_CASE("on a cluster, a call takes what NCCL's tuner says, to the nanosecond", "[cost_model]") {
   NcclCost one_node = nccl("h100-8");
   CHECK(one_node.of(all_reduce_of(256), world(8)) == 15'013);
@@ -73,7 +73,7 @@ TEST_CASE("a group's time goes by the nodes that its members stand on", "[cost_m
   const Duration inside = cost_of_two.of(all_reduce_of(1 << 20), members(1, {0, 1, 2, 3}));
   const Duration across = cost_of_two.of(all_reduce_of(1 << 20), members(2, {0, 1, 8, 9}));
   CHECK(across > inside);
-  CHECK(cost_of_two.of(all_reduce_of(1 << 20), members(1, {0, 1, 2, 3})) == inside);  // remembered
+  CHECK(cost_of_two.of(all_reduce_of(1 << 20), members(1, {0, 1, 2, 3})) == inside);  // cached
 }
 
 TEST_CASE("a message's time goes by whether its ends share a node", "[cost_model]") {
@@ -89,7 +89,7 @@ TEST_CASE("what was remembered is what would be predicted again", "[cost_model]"
   NcclCost remembering = nccl("h100-2x8");
   std::vector<Duration> first;
   for (int round = 0; round < 2; ++round) {
-    for (std::int64_t numel = 1; numel < 6000; ++numel) {  // more sizes than are kept
+    for (std::int64_t numel = 1; numel < 6000; ++numel) {  // more sizes than are cached
       const Duration duration = remembering.of(all_reduce_of(numel * 1000), world(16));
       if (round == 0) {
         first.push_back(duration);

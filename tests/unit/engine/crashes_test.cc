@@ -1,4 +1,4 @@
-// Ranks that die at a time that the scenario names, whatever they do then.
+// Ranks that die at a time that the scenario names, whatever they are doing.
 
 #include "sim/c10d/rank_context.h"
 #include "sim/dist.h"

@@ -1,5 +1,5 @@
-// How runs end when programs throw, hang, and do what nobody should: every rank is brought to its end, and
-// the report shows it where it was.
+// How runs end when programs throw, hang, and do things that no program should: every rank is ended, and the report
+// shows where it was.
 //
 // Nothing is checked inside a rank; see simulate_test.cc.
 
@@ -153,7 +153,7 @@ TEST_CASE("what a rank prints after it hung is not part of the run", "[engine][f
 
 namespace {
 
-// What a careful program might do: synchronize when leaving a scope.
+// A careful program might do this: synchronize when leaving a scope.
 struct BarrierOnExit {
   ~BarrierOnExit() {
     barrier();
@@ -280,8 +280,8 @@ TEST_CASE("after a timeout the group is unusable, and retrying cannot spin", "[e
 }
 
 TEST_CASE("a rank that lost its peer may drop its tensor, whatever the others still do", "[engine][fiber]") {
-  // Rank 1 leaves with a call in flight; rank 0 waits in it for rank 2, who waits for rank 0 elsewhere.
-  // Rank 0 gives up and moves on, rank 2 then completes the call that rank 0 left.
+  // Rank 1 leaves with a call in flight. Rank 0 waits in it for rank 2, which waits for rank 0 elsewhere. Rank 0 gives
+  // up and continues; rank 2 then completes the call that rank 0 left.
   Options options = gloo(3);
   options.groups = {{"pair", {0, 2}}};
   options.finished_ranks_exit = true;

@@ -1,4 +1,4 @@
-// Communicators that nccl makes at their first use, as a user of sim::run sees them.
+// Communicators that nccl creates at their first use, as a user of sim::run sees them.
 //
 // As in simulate_test.cc, nothing is checked inside a rank.
 
@@ -16,7 +16,7 @@ using Body = std::function<void(Rank)>;
 
 constexpr Rank nobody = -1;
 
-// In one batch, a number to `to` and one from `from`.
+// Sends a number to `to` and receives one from `from`, in one batch.
 void exchange(Rank to, Rank from, const PointToPointOptions& options = {}) {
   std::vector<PointToPoint> batch;
   if (to != nobody) {
@@ -30,14 +30,14 @@ void exchange(Rank to, Rank from, const PointToPointOptions& options = {}) {
   }
 }
 
-// Of three ranks the first two, in a batch.
+// The first two of three ranks exchange, in a batch.
 void pass_on(Rank rank) {
   if (rank < 2) {
     exchange(rank == 0 ? 1 : nobody, rank == 1 ? 0 : nobody);
   }
 }
 
-// Shifts by one, both ends outside of batches, the send first on every rank.
+// Shifts by one, with both ends outside of batches, and the send first on every rank.
 void shift_one_by_one(Rank rank) {
   const Tensor in = one();
   const std::array works{isend(one(), next_of(rank)), irecv(in, previous_of(rank))};
@@ -72,8 +72,8 @@ TEST_CASE("any member's first call makes the communicator, whichever came first"
                                    [](Rank rank) { all_reduce(one(), {.async_op = rank == 2}); },
                                    [](Rank rank) {
                                      if (rank == 2) {
-                                       exchange(nobody, nobody);               // an empty batch is no call
-                                       all_reduce(one(), {.async_op = true});  // nobody else makes it
+                                       exchange(nobody, nobody);               // an empty batch is not a call
+                                       all_reduce(one(), {.async_op = true});  // no other rank makes it
                                      }
                                    },
                                    [](Rank rank) {

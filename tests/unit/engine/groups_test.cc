@@ -1,4 +1,4 @@
-// Groups that are made, split and ended during a run, as a user of sim::run sees them.
+// Groups that are created, split and destroyed during a run, as a user of sim::run sees them.
 //
 // As in simulate_test.cc, nothing is checked inside a rank.
 

@@ -1,4 +1,4 @@
-// Calls about groups and on the store in a run's timeline.
+// Group and store calls in a run's timeline.
 
 #include <string>
 #include <vector>
@@ -11,7 +11,7 @@
 namespace rollcall::sim {
 namespace {
 
-// "rank 0 new_group 0 world 5..12": the host's calls, in the order in which they ended, open ones last.
+// Returns the host's calls as "rank 0 new_group 0 world 5..12", in the order in which they ended, open ones last.
 std::vector<std::string> host_calls(const Report& report) {
   std::vector<std::string> texts;
   for (const Span& span : report.timeline.spans()) {
@@ -34,7 +34,7 @@ Report recorded(Options options, const Program& program) {
 
 TEST_CASE("a timeline has the waits of hosts for each other's groups", "[host_spans][fiber]") {
   for (Options options : {gloo(2), nccl(2)}) {
-    options.torch = TorchRelease::v1_13;  // in which all wait for all
+    options.torch = TorchRelease::v1_13;  // in which all ranks wait for all
     const Report report = recorded(options, [](Rank rank) {
       compute(rank * 7 * millisecond);
       new_group();

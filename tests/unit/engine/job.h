@@ -1,6 +1,6 @@
 #pragma once
 
-// What tests of whole runs say of their reports, and a job on one of the two backends.
+// Helpers for tests of whole runs: a job on one of the two backends, and questions about its report.
 
 #include <array>
 #include <string>
@@ -14,13 +14,13 @@ namespace rollcall::sim {
 
 using State = RankClass::State;
 
-// A simulated job, with tensors where its backend wants them.
+// A simulated job, with tensors on the device that its backend needs.
 struct Job {
   const char* backend;
 
   Options options(Rank world_size) const { return {.world_size = world_size, .backend = backend}; }
   Report run(Rank world_size, const Program& program) const { return sim::run(options(world_size), program); }
-  // The same where nccl has communicators from the start.
+  // The same, but nccl has communicators from the start.
   Report run_eagerly(Rank world_size, const Program& program) const {
     Options eager = options(world_size);
     eager.eager_communicators = true;
@@ -46,7 +46,7 @@ inline const Finding& finding(const Report& report) {
   return *finding_of(report.verdict);
 }
 
-// "ok", or the verdict and its kind: "deadlock crossed_order".
+// Returns "ok", or the verdict and its kind: "deadlock crossed_order".
 inline std::string kind(const Report& report) {
   return word(report) == "ok" ? "ok" : word(report) + " " + std::string(to_string(finding(report).kind));
 }

@@ -1,4 +1,4 @@
-// Limits of time: ranks that come late, groups with limits of their own, monitored barriers.
+// Time limits: ranks that come late, groups with their own limits, monitored barriers.
 //
 // As in simulate_test.cc, nothing is checked inside a rank.
 
@@ -43,7 +43,7 @@ TEST_CASE("a group's own timeout is kept, and the world's is not touched", "[tim
     barrier();
   });
   CHECK(error == "01");
-  CHECK(kind(report) == "ok");  // the program was prepared
+  CHECK(kind(report) == "ok");  // the program was prepared for it
 }
 
 TEST_CASE("a rank that never comes before the timeout is missing, not late", "[timeout][fiber]") {

@@ -1,4 +1,4 @@
-// Sends and receives that never end: who waits for whom, and who is said to be at fault.
+// Sends and receives that never end: which rank waits for which, and which rank is blamed.
 //
 // As in simulate_test.cc, nothing is checked inside a rank.
 

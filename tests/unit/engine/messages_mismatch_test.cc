@@ -1,4 +1,4 @@
-// Sends and receives whose ends do not fit, and those that the backend refuses.
+// Sends and receives whose ends do not match, and those that the backend refuses.
 //
 // As in simulate_test.cc, nothing is checked inside a rank.
 
@@ -173,7 +173,7 @@ TEST_CASE("a batch that is refused leaves no batch open", "[messages][fiber]") {
       }
     }
     barrier();
-    isend(tensor, 1 - rank);  // no longer a batch: the two sends hold up the two receives
+    isend(tensor, 1 - rank);  // no longer a batch: the two sends block the two receives
     recv(tensor, 1 - rank);
   });
   REQUIRE(report.output.size() == 1);

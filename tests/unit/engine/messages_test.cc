@@ -301,7 +301,7 @@ TEST_CASE("the order in which ranks run shows nowhere in what messages do", "[me
     options.seed = seed;
     options.timeline = true;
     return run(options, [](Rank rank) {
-      // Every rank sends to two others, of sizes that cost differently and that misfit in two places.
+      // Every rank sends to two others, with sizes that cost differently and that mismatch in two places.
       const Tensor small = gloo_job.numbers(1 + rank % 2, rank);
       const Tensor large = gloo_job.numbers(100000 * (1 + rank % 3), rank);
       const std::vector<Work> works{isend(small, next_of(rank)), isend(large, previous_of(rank), {.tag = 1})};

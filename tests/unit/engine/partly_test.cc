@@ -1,4 +1,4 @@
-// Collectives that some members never come to, on gloo: who gets through all the same. As in the golden runs
+// Collectives on gloo that some members never call: which ranks still complete them, as in the golden runs
 // desync_h_bcast_skip_w4 and desync_h_gather_skip_leaf_w3.
 
 #include <functional>
@@ -54,7 +54,7 @@ TEST_CASE("a member of gloo's gather that has handed its part over goes on", "[f
   CHECK(waiting(report) == RankSet{0});
 }
 
-// Measured with PyTorch 1.13, 2.6 and 2.14: the rank that calls goes on within 0.1 s, whichever it is.
+// Measured with PyTorch 1.13, 2.6 and 2.14: whichever rank calls, it continues within 0.1 s.
 TEST_CASE("a ring that carries no elements waits for nobody on gloo", "[fiber][partly]") {
   const auto none = [] { return Tensor::zeros({0}); };
   const std::vector<std::function<void()>> calls = {

@@ -17,8 +17,8 @@ std::vector<Rank> ascending(std::size_t ranks) {
   return order;
 }
 
-// Ranks on a scheduler. Nothing is checked while they run: their stacks are small, and an assertion
-// would leave a rank by an exception.
+// Ranks on a scheduler. Nothing is checked while they run: their stacks are small, and a failed assertion would leave a
+// rank with an exception.
 struct Ranks {
   explicit Ranks(std::size_t ranks) : Ranks(ranks, ascending(ranks)) {}
   Ranks(std::size_t ranks, const std::vector<Rank>& order)
@@ -156,7 +156,7 @@ TEST_CASE("exceptions being handled belong to their rank", "[rank_scheduler][fib
           } catch (...) {
             run.scheduler.park();
             if (rank == 2) {
-              run.scheduler.park();  // ranks leave their clauses in an order that is no stack
+              run.scheduler.park();  // ranks do not leave their clauses in stack order
             }
             throw;
           }
@@ -199,7 +199,7 @@ TEST_CASE("a rank may sleep in a destructor while it unwinds", "[rank_scheduler]
   run.scheduler.run(
       [&](Rank rank) {
         const auto mine = static_cast<std::size_t>(rank);
-        if (rank == 1) {  // this one does not unwind, and must not think so
+        if (rank == 1) {  // this one does not unwind, and must not see that others do
           run.scheduler.park();
           uncaught[mine] = std::uncaught_exceptions();
           return;

@@ -1,7 +1,7 @@
 // sim::run as its users see it.
 //
-// Nothing is checked inside a rank: it runs on a small stack of its own, and a failed assertion would
-// leave it by an exception. Ranks note what they saw, and the test looks at that afterwards.
+// Nothing is checked inside a rank: it runs on a small stack of its own, and a failed assertion would leave it with an
+// exception. Ranks note what they saw, and the test checks that afterwards.
 
 #include "sim/engine/simulate.h"
 
@@ -126,7 +126,7 @@ TEST_CASE("a Work may be waited for twice, and asked in between", "[simulate][fi
     work.wait();
     after = work.is_completed();
     barrier();
-    work.wait();  // its slot has been forgotten
+    work.wait();  // its slot has been freed
   });
   CHECK(word(report) == "ok");
   CHECK_FALSE(before);
@@ -167,7 +167,7 @@ TEST_CASE("tensors dropped while a call is in flight live as long as it", "[simu
       }
       work = all_reduce(tensor, {.async_op = true});
     }
-    std::vector<Tensor> noise(20, Tensor::of({-1.0, -2.0}));  // what would take the place of freed storage
+    std::vector<Tensor> noise(20, Tensor::of({-1.0, -2.0}));  // would reuse freed storage
     for (Tensor& tensor : noise) {
       tensor = tensor.clone();
     }
@@ -258,7 +258,7 @@ TEST_CASE("two simulations at the same time do not know of each other", "[simula
 }
 
 TEST_CASE("a simulation inside a rank program is one of its own", "[simulate][fiber]") {
-  // The inner run takes no simulated time of the outer, and its deadlock is nobody else's.
+  // The inner run takes no simulated time of the outer run, and its deadlock does not affect that.
   std::vector<std::string> inner(2);
   std::vector<Rank> who(2, -1);
   const Report outer = run(gloo(2), [&](Rank rank) {

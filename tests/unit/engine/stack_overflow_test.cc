@@ -15,12 +15,12 @@
 namespace rollcall::sim {
 namespace {
 
-// Writes to all of a local array of so many KiB.
+// Writes to the whole of a local array of `kib` KiB.
 template <std::size_t kib>
 [[gnu::noinline]] void use_stack() {
   std::array<char, kib * 1024> local;
   std::memset(local.data(), 1, local.size());
-  volatile const char* seen = local.data();  // so that it is there
+  volatile const char* seen = local.data();  // so that the array is not optimized away
   static_cast<void>(*seen);
 }
 
@@ -41,7 +41,7 @@ struct Ended {
   std::string errors;
 };
 
-// In a process of its own.
+// Runs `work` in a process of its own.
 template <typename Work>
 Ended apart(const Work& work) {
   std::array<int, 2> ends{};

@@ -31,7 +31,7 @@ TEST_CASE("a seed is an order, and different seeds are different ones", "[start_
 }
 
 TEST_CASE("a seed's order is the same on every machine", "[start_order]") {
-  // Recorded once: a replay line of an old report must go on meaning the same run.
+  // Fixed values: the replay line of an old report must keep meaning the same run.
   CHECK(start_order(8, 1) == std::vector<Rank>{4, 3, 2, 7, 5, 6, 0, 1});
 }
 

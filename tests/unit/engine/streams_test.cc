@@ -1,4 +1,4 @@
-// What NCCL's hosts and streams do: a call returns when it is queued, the GPU works in order.
+// Hosts and streams on NCCL: a call returns when it is queued, and the GPU works in order.
 
 #include <string>
 #include <vector>

@@ -18,7 +18,7 @@ TEST_CASE("a wait with a limit gives up, and the call goes on", "[fiber][timeout
     }
     work.wait();
     CHECK(tensor.item() == 2);
-    barrier();  // the group's connections are whole
+    barrier();  // the group's connections are intact
   });
   CHECK(std::holds_alternative<Completed>(report.verdict));
 }

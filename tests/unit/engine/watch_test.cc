@@ -1,4 +1,4 @@
-// Runs with somebody looking on.
+// Runs with an observer.
 
 #include <cstdint>
 #include <limits>
@@ -25,7 +25,7 @@ TEST_CASE("a run is looked at between portions of its steps, and says how far it
   Options options = gloo(4);
   std::vector<Progress> seen;
   options.watch.progress = [&seen](const Progress& progress) { seen.push_back(progress); };
-  const std::int64_t calls = WatchedSteps::portion;  // of each rank
+  const std::int64_t calls = WatchedSteps::portion;  // per rank
   const Report report = run(options, [calls](Rank rank) { reduce_often(rank == 0 ? calls / 2 : calls); });
   CHECK(word(report) == "deadlock");
   REQUIRE(seen.size() == 2);
@@ -40,7 +40,7 @@ TEST_CASE("looking at a run changes nothing", "[limits][fiber]") {
   watched.watch.progress = [](const Progress&) {};
   watched.watch.memory_in_use = [] { return std::int64_t{1} << 40; };
   const Report a = run(gloo(4), program);
-  const Report b = run(watched, program);  // without a limit, memory is nobody's business
+  const Report b = run(watched, program);  // without a limit, memory is not watched
   CHECK(finding(a).headline == finding(b).headline);
   CHECK(a.ops == b.ops);
   CHECK(a.simulated_time == b.simulated_time);

@@ -26,7 +26,7 @@ class Draw {
   std::uint64_t drawn_ = 0;
 };
 
-// What a rank has begun and not waited for.
+// Returns the steps that a rank has begun and not waited for.
 std::vector<int> open_steps(const std::vector<Step>& steps) {
   std::vector<int> open;
   for (int i = 0; i < static_cast<int>(steps.size()); ++i) {
@@ -40,7 +40,7 @@ std::vector<int> open_steps(const std::vector<Step>& steps) {
   return open;
 }
 
-// A message that both ends know of, most of the time: programs in which nothing fits would all end in the same way.
+// Adds a message, most of the time on both ends: programs in which nothing matches would all end in the same way.
 void add_message(Draw& draw, Program& program, int receiver, int tags, int groups) {
   const int ranks = static_cast<int>(program.size());
   const int sender = (receiver + 1 + draw.below(ranks - 1)) % ranks;
@@ -64,7 +64,7 @@ void add_waits(Draw& draw, std::vector<Step>& steps, int one_in) {
 
 std::string group_name(int group) { return group == 0 ? "" : fmt::format("g{}", group); }
 
-// Every message says whose it is, and of which step.
+// Every message says which rank and which step it is from.
 Tensor text_of_step(Rank rank, std::size_t step) {
   return Tensor::full({1}, 1000.0 * rank + static_cast<double>(step));
 }
@@ -130,7 +130,7 @@ Program drawn(Draw draw, int more_messages) {
   for (std::vector<Step>& steps : program) {
     std::vector<int> open = open_steps(steps);
     if (draw.one_in(4) && !open.empty()) {
-      open.pop_back();  // nobody waits for it
+      open.pop_back();  // no rank waits for it
     }
     while (!open.empty()) {
       const auto next = open.begin() + (draw.one_in(4) ? draw.below(static_cast<int>(open.size())) : 0);
@@ -156,7 +156,7 @@ Program drawn_server(std::uint64_t seed) {
   Program program(static_cast<std::size_t>(ranks));
   std::vector<Step>& server = program[0];
   const auto last_of = [](const std::vector<Step>& steps) { return static_cast<int>(steps.size()) - 1; };
-  // What some rank does besides, and may forget the other half of.
+  // Adds a message on the side, one half of which may be missing.
   const auto interfere = [&] {
     const int from = draw.below(ranks);
     const int to = (from + 1 + draw.below(ranks - 1)) % ranks;
@@ -248,7 +248,7 @@ std::string outcome_of(const Report& report, std::size_t ranks) {
     got[static_cast<std::size_t>(line.rank)].push_back(line.text);
   }
   const std::string verdict(verdict_word(report.verdict));
-  return outcome_text(verdict == "resource_leak" ? "ok" : verdict, got);  // the model knows of no leaks
+  return outcome_text(verdict == "resource_leak" ? "ok" : verdict, got);  // the model has no leaks
 }
 
 Explored explored(const Program& program, const sim::SearchTree::Options& options, std::int64_t schedules_max,

@@ -1,6 +1,6 @@
 #pragma once
 
-// Small programs of messages drawn at random, as the model of the transport and as the simulator take them.
+// Small random programs of messages, for the model of the transport and for the simulator.
 
 #include <cstdint>
 
@@ -10,23 +10,23 @@
 
 namespace rollcall::model {
 
-// Two to four ranks; one or two tags and groups; sends, receives by name and from anyone, waits and barriers. Most
-// have a rank that receives both ways.
+// Two to four ranks; one or two tags and groups; sends, receives from a named source and from any source, waits and
+// barriers. Most have a rank that receives in both ways.
 Program drawn_program(std::uint64_t seed);
 // The same with three messages more.
 Program drawn_crowd(std::uint64_t seed);
 
-// A rank that answers whoever has sent it something, and two or three that ask: whom its messages go to depends on the
-// order in which others have come. Some ranks do something else besides.
+// A rank that answers each sender, and two or three ranks that ask: the receivers of its messages depend on the order
+// in which the others came. Some ranks also do something else.
 Program drawn_server(std::uint64_t seed);
 
-// For a message that shows where they differ.
+// Returns the program as text, for failure messages.
 std::string to_text(const Program& program);
 
-// Whether ranks see which message it is that they have received. Those of a server need it.
+// Whether ranks see which message they have received. The ranks of a server need that.
 enum class Sight { clear, blind };
 
-// One run of it, on Gloo.
+// Runs the program once, on Gloo.
 Report perform(const Program& program, sim::Decisions* decisions, Sight sight = Sight::clear);
 std::string outcome_of(const Report& report, std::size_t ranks);
 

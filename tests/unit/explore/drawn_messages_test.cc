@@ -1,4 +1,4 @@
-// What a search finds of small programs of messages, beside a model of Gloo's transport that tries every interleaving.
+// Compares a search of small programs of messages with a model of Gloo's transport that tries every interleaving.
 
 #include <algorithm>
 #include <cstdlib>
@@ -24,9 +24,9 @@ std::string listed(const Outcomes& outcomes) {
 struct Agreement {
   std::int64_t compared = 0;
   std::int64_t too_large = 0;
-  std::int64_t deadlocks = 0;  // programs that may hang and need not
+  std::int64_t deadlocks = 0;  // programs that may hang, but need not
   std::int64_t schedules = 0;
-  std::int64_t merged = 0;  // runs that led to a state of another
+  std::int64_t merged = 0;  // runs that reached another run's state
 };
 
 void compare(const Program& program, std::uint64_t seed, std::size_t states_max, Agreement& agreement) {
@@ -63,7 +63,7 @@ void compare(const Program& program, std::uint64_t seed, std::size_t states_max,
   }
 }
 
-// Programs of one kind: 2,000 in every run of the tests, more at night by scripts/explore-many.
+// Compares programs of one kind: 2,000 in every run of the tests, and more overnight with scripts/explore-many.
 void compare_drawn(Program (*draw)(std::uint64_t seed), std::uint64_t usual_count,
                    std::size_t usual_states_max) {
   const std::uint64_t first = test::number_from_environment("ROLLCALL_DRAWN_FIRST", 0);
@@ -128,7 +128,7 @@ TEST_CASE("a search finds every outcome of drawn servers that answer whoever cam
 
 TEST_CASE("a message that arrives only after all ranks have ended could have come before another",
           "[explore][fiber]") {
-  // Its sender is let go by an arrival, while the run that takes another message first ends without it.
+  // An arrival lets its sender continue, while the run that takes another message first ends without it.
   Agreement agreement;
   sim::run_on_threads(1, [&](std::uint32_t) {
     for (const std::uint64_t seed :

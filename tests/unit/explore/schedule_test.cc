@@ -24,7 +24,7 @@ Schedule sample() {
               {0, Kind::branch, 2, 3, 1}, {1, Kind::order, 0, 2, 1}, {299, Kind::thread, 70'000, 200, 199}}};
 }
 
-// Two ranks race for a key; the last value stays.
+// Two ranks race to set a key; the last value stays.
 void race(Rank rank) {
   Store store;
   store.set("winner", std::to_string(rank));

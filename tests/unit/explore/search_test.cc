@@ -1,5 +1,5 @@
-// What a search finds: by programs drawn at random, and by classics. The measure is always the search without
-// reduction, which takes every order.
+// What a search finds, on random programs and on classics. The reference is always the search without reduction, which
+// takes every order.
 
 #include <algorithm>
 #include <cstdlib>
@@ -29,13 +29,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// All that a program can notice: its verdict, and what its ranks have printed.
+// Returns everything that a program can notice: its verdict, and the output of its ranks.
 std::string outcome_of(const Report& report) {
   std::string text(verdict_word(report.verdict));
   if (const Finding* finding = finding_of(report.verdict)) {
     text += fmt::format(
         " {}",
-        to_string(finding->kind));  // of two ranks that read a stale key at one time, either may be named
+        to_string(finding->kind));  // if two ranks read a stale key at once, either may be named
   }
   for (const OutputLine& line : report.output) {
     text += fmt::format("; {}: {}", line.rank, line.text);
@@ -43,7 +43,7 @@ std::string outcome_of(const Report& report) {
   return text;
 }
 
-// Passes decisions on and notes which calls went ahead, in order.
+// Passes decisions on and notes which calls were served, in order.
 class Witness final : public Decisions {
  public:
   explicit Witness(Decisions& inner) : inner_(inner) {}
@@ -62,8 +62,8 @@ class Witness final : public Decisions {
   }
   bool is_open_to_anyone(std::uint64_t mailbox) const override { return inner_.is_open_to_anyone(mailbox); }
 
-  // The same for all orders that differ only in calls that do not depend on each other: of the calls that could be
-  // next, always the one with the lowest number.
+  // Returns the same text for all orders that differ only in independent calls: among the calls that could be next, it
+  // always takes the one with the lowest number.
   std::string trace() const {
     std::string text;
     std::vector<Contender> left = calls_;
@@ -89,7 +89,7 @@ class Witness final : public Decisions {
 
 struct Visited {
   std::set<std::string> outcomes;
-  std::set<std::string> traces;  // orders that differ
+  std::set<std::string> traces;  // distinct orders
   std::int64_t runs = 0;
   std::int64_t cut = 0;
   bool complete = false;
@@ -120,7 +120,7 @@ Visited visit_all(const RunSchedule& run, bool reduces, Slice slice = {}) {
   return visited;
 }
 
-// What one rank of a random program does.
+// One step of a rank of a random program.
 struct Step {
   enum class Kind { set, get, add, count, remove, check, barrier, send, receive } kind = Kind::set;
   std::string key;
@@ -245,7 +245,7 @@ TEST_CASE("parts of a search together visit what the whole does, and nothing twi
   });
 }
 
-// The table is kept: name, schedules with and without reduction, those begun in vain, and every outcome.
+// The table has the name, the schedules with and without reduction, those begun in vain, and every outcome.
 TEST_CASE("of the classics every outcome is visited, and the table of them holds", "[explore][fiber]") {
   std::string table;
   run_on_threads(1, [&](std::uint32_t) {

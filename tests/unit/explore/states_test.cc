@@ -1,4 +1,4 @@
-// Searches that compare states: what they find is what a search finds that does not, in far fewer runs.
+// Searches that compare states find the same as a search that does not, in far fewer runs.
 
 #include <algorithm>
 #include <set>
@@ -28,7 +28,7 @@ struct Found {
   bool is_lost = false;
 };
 
-// Verdict, kind and place, which is what a search counts.
+// Returns the verdict, the kind and the place, which a search counts.
 std::string ending_of(const Report& report) {
   std::string ending = verdict_phrase(verdict_word(report.verdict), kind_of(report.verdict));
   if (const Finding* finding = finding_of(report.verdict); finding != nullptr && finding->at) {
@@ -73,7 +73,7 @@ Scenario scenario_of(Rank ranks, const std::string& program) {
                         "states.json");
 }
 
-// A server that hears all workers, each round, and then answers.
+// A server that receives from all workers in each round, and then answers.
 Scenario collecting(int workers, int rounds) {
   std::string answers;
   for (int worker = 1; worker <= workers; ++worker) {
@@ -86,7 +86,7 @@ Scenario collecting(int workers, int rounds) {
                                               rounds, workers, answers));
 }
 
-// A server that answers whoever came first.
+// A server that answers whichever worker came first.
 Scenario answering(int workers, int rounds) {
   return scenario_of(workers + 1, fmt::format(R"(
     {{ "if": "rank == 0",
@@ -97,8 +97,8 @@ Scenario answering(int workers, int rounds) {
                                               workers * rounds, rounds));
 }
 
-// Ranks that receive from anyone and by name, add up what they get, send it on, rely on a value, use the store, and
-// wait now or later.
+// Ranks that receive from any source and from named ones, add the values, send the sum on, rely on a value, use the
+// store, and wait now or later.
 class Draw {
  public:
   explicit Draw(std::uint64_t seed) : seed_(seed) {}
@@ -231,7 +231,7 @@ TEST_CASE("a server that answers whoever came first is in one state, whoever tha
 }
 
 TEST_CASE("what is at the end of many rounds is found where states repeat", "[explore][fiber]") {
-  // The last message of all decides, and all before it come in any order.
+  // The very last message decides, and all earlier ones come in any order.
   Scenario scenario = scenario_of(4, R"(
     { "fill": "got", "numel": 1, "value": 0 },
     { "if": "rank == 0",
@@ -253,7 +253,7 @@ TEST_CASE("the threads of a search compare states each for itself, and find the 
 }
 
 TEST_CASE("ranks in C++ are told apart by what they have learned", "[explore][fiber]") {
-  // Nobody can tell in which order equal messages came; who asks for the source can.
+  // No rank can tell in which order equal messages came, unless it asks for the source.
   const auto ask = [](bool asks) {
     return [asks](Rank rank) {
       const int messages = 6;

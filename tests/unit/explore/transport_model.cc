@@ -15,24 +15,24 @@ enum class Word : std::uint8_t { send_ready, recv_ready, payload };
 struct Frame {
   Word word;
   int tag;
-  int step;  // payload: of the sender
+  int step;  // for a payload: the sender's
 };
 
-// One end of a connection, for one tag.
+// One side of a connection, for one tag.
 struct Slot {
   std::vector<int> local_sends;     // localPendingSend_: steps
   std::vector<int> local_receives;  // localPendingRecv_: steps
-  int remote_receives = 0;          // the other end is ready, and nothing was sent yet
+  int remote_receives = 0;          // the other side is ready, but nothing was sent yet
   int expected_notices = 0;         // receives that were posted before their notice came
 };
 
-// What a rank knows of one tag besides.
+// A rank's other state for one tag.
 struct Mailbox {
   std::vector<int> remote_sends;  // pendingOperations_: ranks, in the order of their notices
   std::vector<int> from_anyone;   // pendingRecv_: steps
 };
 
-// How many of everything a program has: what a rank knows lies in one array each.
+// The dimensions of a program: each part of the state is one array.
 struct Sizes {
   int ranks = 0;
   int tags = 0;
@@ -52,13 +52,13 @@ struct Sizes {
 struct State {
   std::vector<int> at;                                 // by rank: its next step
   std::vector<int> barriers;                           // by rank: how many it has left
-  std::vector<std::vector<Frame>> wires;               // as Sizes has them
+  std::vector<std::vector<Frame>> wires;               // indexed by Sizes
   std::vector<Slot> slots;                             // the same
   std::vector<Mailbox> mailboxes;                      // the same
   std::vector<std::vector<std::pair<int, int>>> done;  // by rank and step: whose message it was; -1: not done
   std::vector<std::vector<std::string>> got;           // by rank
 
-  // All of it, as bytes: states with the same are one. Numbers of these programs are small.
+  // Returns the whole state as bytes: states with equal bytes are the same. The numbers in these programs are small.
   std::string text() const {
     std::string bytes;
     bytes.reserve(256);
@@ -93,7 +93,7 @@ struct State {
         add(step);
       }
     }
-    return bytes;  // what was got is what was done, in program order
+    return bytes;  // `got` follows from `done`, in program order
   }
 };
 
@@ -181,7 +181,7 @@ class Search {
     if (step.kind != Step::Kind::barrier) {
       return true;
     }
-    // A rank is in its barrier once it has come to it: then it may leave as soon as all have come as far.
+    // A rank is in its barrier once it has reached it, and may leave as soon as all ranks have reached it.
     int entered = 0;
     for (int other = 0; other < ranks(); ++other) {
       entered += has_entered(state, other, state.barriers[at] + 1) ? 1 : 0;
@@ -189,7 +189,7 @@ class Search {
     return entered == ranks();
   }
 
-  // Whether it stands in its `count`-th barrier, or has left it.
+  // True if the rank is in its `count`-th barrier, or has left it.
   bool has_entered(const State& state, int rank, int count) const {
     const auto at = static_cast<std::size_t>(rank);
     if (state.barriers[at] >= count) {

@@ -28,7 +28,7 @@ std::string text(const gloo::Member& member) {
   return result;
 }
 
-// One member per memory, each with the steps made for its seat.
+// Makes one member per memory, each with the steps for its seat.
 std::vector<gloo::Member> members_of(GlooFunction function, const std::vector<std::string>& memories,
                                      const std::function<gloo::Steps(gloo::Seat)>& steps) {
   std::vector<gloo::Member> members;
@@ -127,7 +127,7 @@ TEST_CASE("a rank that sends the root of a gather too much kills it and notices 
 }
 
 TEST_CASE("an all_to_all exchanges parts of any size", "[gloo_algorithms]") {
-  // Rank r sends r + 1 bytes to everyone.
+  // Rank r sends r + 1 bytes to every rank.
   const auto parts = [](const std::vector<std::size_t>& lengths) {
     gloo::Parts result;
     for (const std::size_t length : lengths) {

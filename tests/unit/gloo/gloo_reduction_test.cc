@@ -1,4 +1,4 @@
-// The ring's result without its messages must be the ring's result.
+// The ring's result computed without messages must equal the ring's result.
 
 #include "sim/gloo/gloo_reduction.h"
 
@@ -29,7 +29,7 @@ std::vector<std::byte> bytes_of(const Tensor& tensor) {
   return {bytes, bytes + tensor.storage()->bytes()};
 }
 
-// What the ring leaves on every rank.
+// Returns the ring's result on every rank.
 std::vector<std::vector<std::byte>> by_messages(const Op& op, const TensorList& tensors) {
   std::vector<gloo::Member> members;
   for (std::size_t rank = 0; rank < tensors.size(); ++rank) {

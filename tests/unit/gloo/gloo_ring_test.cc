@@ -1,5 +1,5 @@
-// Rings whose members disagree. The outcomes demanded here were seen on PyTorch 1.13; the golden files
-// named beside them hold the runs.
+// Rings whose members disagree. The outcomes required here were seen on PyTorch 1.13; the golden files named with them
+// have the runs.
 
 #include "sim/gloo/gloo_algorithms.h"
 
@@ -82,7 +82,7 @@ TEST_CASE("a ring that agrees is a plain reduction, for every size and number of
 }
 
 TEST_CASE("a buffer of several segments reduces as well", "[gloo_ring]") {
-  constexpr std::size_t count = 3 * 1024 * 1024 + 5;  // 3 MiB of bytes and a bit: segments are at most 1 MiB
+  constexpr std::size_t count = 3 * 1024 * 1024 + 5;  // just over 3 MiB: segments are at most 1 MiB
   std::vector<gloo::Member> members(2, member(std::vector<std::uint8_t>(count, 3), Dtype::uint8));
   for (const gloo::Outcome& outcome : run_ring(members)) {
     REQUIRE(outcome.fate == Fate::completes);

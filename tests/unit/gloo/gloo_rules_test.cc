@@ -1,5 +1,5 @@
-// What gloo does to whole programs: late errors, its own order of additions, and timeouts of slow peers.
-// Ranks note what they saw; nothing is checked on their stacks.
+// What gloo does to whole programs: late errors, its own order of additions, and timeouts of slow peers. Ranks note
+// what they saw; nothing is checked on their stacks.
 
 #include "sim/gloo/gloo_rules.h"
 
@@ -17,7 +17,7 @@ using State = RankClass::State;
 
 Options gloo(Rank world_size) { return {.world_size = world_size, .backend = "gloo"}; }
 
-// The text of the Error that `body` throws; "" for none.
+// Returns the text of the Error that `body` throws, or "" if it throws none.
 template <typename Body>
 std::string error_of(Body&& body) {
   try {
@@ -121,7 +121,7 @@ TEST_CASE("since 2.x gloo has bool and the flat collectives, since 2.14 lists an
   CHECK(texts_of(TorchRelease::v2_14) == std::vector<std::string>(6));
 }
 
-// Values of real ranks of torch 2.14.1: 1e8, 1 and -1e8 in float32, which add up differently in each order.
+// Values from real ranks of torch 2.14.1: 1e8, 1 and -1e8 in float32, whose sum differs with each order.
 TEST_CASE("a reduce_scatter adds in the order of the calls that torch makes it of", "[gloo_rules][fiber]") {
   std::vector<double> flat(3);
   std::vector<double> lists(3);
@@ -181,7 +181,7 @@ TEST_CASE("a rank whose peers are merely slow gives up at its timeout", "[gloo_r
   CHECK(report.simulated_time == 3 * second);
 }
 
-// Values of real ranks of torch 2.6.0.
+// Values from real ranks of torch 2.6.0.
 TEST_CASE("reduce_scatter_tensor of 2.6 adds up on gloo, whatever it is told", "[gloo_rules][fiber]") {
   const auto scattered = [](TorchRelease torch, ReduceOp reduce) {
     Options options = gloo(2);

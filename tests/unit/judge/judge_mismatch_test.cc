@@ -1,4 +1,4 @@
-// The judge on calls that met and should not have: they disagree, or belong to different places.
+// The judge on calls that met and should not have: they disagree, or they belong to different places.
 
 #include <algorithm>
 
@@ -135,7 +135,7 @@ TEST_CASE("calls from different places that agree in everything are a wrong resu
   as<WrongResult>(verdict);
   CHECK(kind(verdict) == FindingKind::mispaired);
   CHECK(culprits(verdict) == "1");
-  CHECK_FALSE(finding(verdict).first_divergence.has_value());  // it is the place itself
+  CHECK_FALSE(finding(verdict).first_divergence.has_value());  // it is the reported place itself
 }
 
 TEST_CASE("an earlier mispairing explains a later deadlock", "[judge]") {
@@ -158,7 +158,7 @@ TEST_CASE("the divergence's majority overrules who happens to wait in the end", 
   EvidenceBuilder run(3);
   run.waits({0, 2}, run.labeled("loss", all_reduce(1)));
   run.waits({1}, run.labeled("extra", all_reduce(1)));  // rank 1 alone makes one call too many,
-  run.waits({1}, run.labeled("loss", all_reduce(1)));   // and waits for the others in the end
+  run.waits({1}, run.labeled("loss", all_reduce(1)));   // and waits for the others at the end
   run.finishes({0, 2});
   CHECK(culprits(run.judge()) == "1");
   CHECK(finding(run.judge()).first_divergence.has_value());
@@ -182,8 +182,8 @@ TEST_CASE("a divergence in one group explains a mismatch in another", "[judge]")
 
 namespace {
 
-// One joined rank and one active rank, both past their first iteration: `hook` and `iteration` are what
-// they issue next, call for call.
+// One joined rank and one active rank, both past their first iteration: `hook` and `iteration` are the next calls that
+// they issue.
 Verdict shadowed(const std::vector<Op>& hook, const std::vector<Op>& iteration, EvidenceBuilder& run) {
   for (std::size_t i = 0; i < std::max(hook.size(), iteration.size()); ++i) {
     if (i < hook.size()) {

@@ -32,7 +32,7 @@ TEST_CASE("ranks with different seeds see each other's samples, and leave others
   CHECK(same.dropped == 0);
   const EpochSamples other = samples_per_epoch(options, {5, 5, 5, 6});
   CHECK(other.repeated > 0);
-  CHECK(other.dropped == other.repeated);  // every sample that is seen twice takes another one's place
+  CHECK(other.dropped == other.repeated);  // every sample that is seen twice replaces another one
 }
 
 }  // namespace rollcall::check

@@ -27,7 +27,7 @@ TEST_CASE("ranks that all finished are fine", "[judge]") {
   CHECK(std::holds_alternative<Completed>(run.judge()));
 }
 
-// ---- Somebody is missing ----
+// ---- A rank is missing ----
 
 TEST_CASE("a rank that ran out of inputs is missed by the others", "[judge]") {
   EvidenceBuilder run(3);
@@ -142,7 +142,7 @@ TEST_CASE("three groups entered in a cycle are a crossing", "[judge]") {
   run.waits({0}, on(ab, barrier()));
   run.waits({1}, on(bc, barrier()));
   run.waits({2}, on(ca, barrier()));
-  run.waits({3}, barrier());  // waits for all of them, and is not to blame
+  run.waits({3}, barrier());  // waits for all ranks, and is not to blame
   const Verdict verdict = run.judge();
   as<Deadlock>(verdict);
   CHECK(kind(verdict) == FindingKind::order_crossing);
@@ -270,7 +270,7 @@ TEST_CASE("a mismatch before the limit is what went wrong", "[judge]") {
 
 namespace {
 
-// Everything a verdict says, as text.
+// Returns everything that a verdict says, as text.
 std::string telling(const Verdict& verdict) {
   std::string text(verdict_word(verdict));
   if (const Finding* found = finding_of(verdict)) {
@@ -300,7 +300,7 @@ std::string telling(const std::vector<RankClass>& classes) {
   return text;
 }
 
-// Plays `play(run, rank)` for every rank, in every order, and demands one verdict.
+// Calls `play(run, rank)` for every rank, in every order, and requires the same verdict.
 template <typename Play>
 void same_in_every_order(Rank world_size, Play&& play) {
   std::vector<Rank> order(static_cast<std::size_t>(world_size));

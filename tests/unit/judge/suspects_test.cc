@@ -8,7 +8,7 @@
 namespace rollcall::check {
 namespace {
 
-// One call of a program, on the world unless said otherwise.
+// One call of a program, by default on the world.
 struct ProgramStep {
   OpKind kind;
   std::int64_t numel = 0;
@@ -28,7 +28,7 @@ RankProgram program(Rank rank, const std::vector<ProgramStep>& steps) {
   return result;
 }
 
-// Two ranks met in slot `seq` with different calls. Who is suspected first; -1: nobody.
+// Two ranks met in slot `seq` with different calls. Returns the first suspect; -1 if there is none.
 Rank first_suspect(const std::vector<ProgramStep>& zero, const std::vector<ProgramStep>& one,
                    std::int64_t seq) {
   Mismatch mismatch;

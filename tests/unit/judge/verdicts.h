@@ -1,6 +1,6 @@
 #pragma once
 
-// Short ways to ask a verdict what it says.
+// Short functions that query a verdict.
 
 #include <string>
 #include <variant>

@@ -12,7 +12,7 @@ struct Message {
 Message send(Rank to, std::int32_t tag = 0) { return {OpKind::send, to, tag}; }
 Message recv(Rank from, std::int32_t tag = 0) { return {OpKind::recv, from, tag}; }
 
-// What is said of ranks with these programs, of which the first stuck call is known.
+// Judges ranks with these programs, whose first stuck call is known.
 Finding judged(const std::vector<std::vector<Message>>& programs, Rank waiting, const Message& stuck) {
   std::vector<RankProgram> all;
   for (const std::vector<Message>& program : programs) {

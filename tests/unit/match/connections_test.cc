@@ -1,4 +1,4 @@
-// What receives from anyone take when somebody decides when messages arrive.
+// What receives from any source take when a decision says when messages arrive.
 
 #include "sim/match/connections.h"
 
@@ -14,7 +14,7 @@ namespace {
 
 using Pairs = std::vector<std::pair<MessageId, MessageId>>;
 
-// Four ranks, of which 0 is watched; everybody knows only of what it has posted itself.
+// Four ranks, of which rank 0 is watched; every rank knows only what it has posted itself.
 struct Watched {
   Watched() { matcher.watch(0); }
 
@@ -33,7 +33,7 @@ struct Watched {
   MessageId receive(Rank from, std::int32_t tag = 0) { return post(OpKind::recv, 0, from, tag); }
   MessageId receive_any(std::int32_t tag = 0) { return receive(-1, tag); }
   Pairs matched() { return std::exchange(matcher.matched(), {}); }
-  // The sources whose next message may arrive now.
+  // Returns the sources whose next message may arrive now.
   std::vector<Rank> ready() const {
     std::vector<Rank> sources;
     for (const MessageMatcher::Arrival& arrival : matcher.arrivals()) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// EvidenceBuilder: the end of a run, made by hand, without ranks that run. A test says who called what
-// and how everyone ended; the builder keeps the matcher, the scopes and the incidents as an engine would.
+// EvidenceBuilder: the end of a run, made by hand, without running ranks. A test says which rank called what and how
+// every rank ended; the builder keeps the matcher, the scopes and the incidents as an engine would.
 //
 //   EvidenceBuilder run(3);
 //   run.waits({1, 2}, all_reduce(4));
@@ -58,7 +58,7 @@ class EvidenceBuilder {
     return members_.back().id;
   }
 
-  // `op`, issued inside the scope `name`: a label of the user's, or with the Join protocol's strictness.
+  // Returns `op`, issued inside the scope `name`: a user's label, or a strict one as in the Join protocol.
   Op labeled(std::string_view name, Op op) {
     op.scope = scopes_.enter(op.scope, name);
     return op;
@@ -71,20 +71,20 @@ class EvidenceBuilder {
     op.scope = scopes_.enter_paired(op.scope, name, pairing);
     return op;
   }
-  // The same call, made by a joined rank's hook.
+  // Returns the same call, made by a joined rank's hook.
   Op hook(std::string_view name, const Op& op) {
     Op shadow = strict(name, op);
     shadow.shadow = true;
     return shadow;
   }
 
-  // Every one of these ranks issues `op` and goes on.
+  // Each of these ranks issues `op` and continues.
   void issues(const RankSet& ranks, const Op& op) {
     for (const Rank rank : ranks.to_vector()) {
       arrive(rank, op);
     }
   }
-  // Every one of these ranks issues `op` and waits for it, which may end at once.
+  // Each of these ranks issues `op` and waits for it; the wait may end at once.
   void waits(const RankSet& ranks, const Op& op) {
     for (const Rank rank : ranks.to_vector()) {
       const Rank member = members_[op.group].rank_of(rank);
@@ -111,7 +111,7 @@ class EvidenceBuilder {
   void gives_device(DeviceIncident incident) { device_ = std::move(incident); }
   void reaches_limit(FindingKind limit, std::int64_t value) { limit_ = {limit, value}; }
 
-  // Valid for the builder's lifetime, until the next change.
+  // Valid until the next change, and no longer than the builder.
   Evidence evidence() const {
     Evidence all;
     all.backend = backend_;

@@ -13,7 +13,7 @@ namespace {
 using test::all_reduce;
 using test::broadcast;
 
-// `op` of one member, without a tensor: presence is all the matcher needs to pair calls.
+// Returns `op` of one member, without a tensor: to pair calls, the matcher only needs to know that they arrived.
 Op of_member(Rank rank, Op op) {
   op.rank = rank;
   return op;
@@ -58,7 +58,7 @@ TEST_CASE("the k-th call of every member meets in slot k", "[matcher]") {
 
 TEST_CASE("a call that was taken back leaves a slot as if it had never come", "[matcher]") {
   GroupMatcher matcher(3);
-  matcher.arrive(of_member(0, broadcast(4, 1)));  // the first to come is the slot's reference
+  matcher.arrive(of_member(0, broadcast(4, 1)));  // the first call is the slot's reference
   matcher.arrive(of_member(1, all_reduce(4)));
   Slot& slot = *matcher.find(0);
   CHECK(slot.differs);
@@ -86,7 +86,7 @@ TEST_CASE("calls agree in operation, dtype, reduction, root and size", "[matcher
   Op elsewhere = test::at_line(7, all_reduce(4));
   elsewhere.device = {DeviceType::cuda, 3};
   elsewhere.async_op = true;
-  CHECK(same_call(all_reduce(4), elsewhere));  // where and how a call is made tells nothing
+  CHECK(same_call(all_reduce(4), elsewhere));  // the place and the form of a call do not matter
 }
 
 namespace {
@@ -149,7 +149,7 @@ TEST_CASE("a slot gives back every member's own call", "[matcher]") {
   }
   const Slot& slot = *matcher.find(0);
   CHECK(slot.differs);
-  CHECK(slot.deviants.size() == 2);  // another line is worth reporting, but no disagreement
+  CHECK(slot.deviants.size() == 2);  // another line is reported, but is not a disagreement
   for (Rank rank = 0; rank < 4; ++rank) {
     const Op op = matcher.op_of(slot, rank);
     CHECK(op.rank == rank);
@@ -225,7 +225,7 @@ TEST_CASE("one member may be hundreds of calls ahead", "[matcher]") {
     const Slot& slot = matcher.arrive(of_member(1, all_reduce(i)));
     REQUIRE(slot.seq == i);
     REQUIRE_FALSE(slot.differs);
-    REQUIRE(slot.reference.numel == i);  // growing moved no slot to another's place
+    REQUIRE(slot.reference.numel == i);  // growing did not move a slot to another's place
   }
   CHECK(matcher.first_live() == 0);
   finish_all(matcher);
@@ -337,7 +337,7 @@ TEST_CASE("a thousand members and two deviants are three variants", "[matcher]")
 
 namespace {
 
-// Whether one member per given op, come in any order, would be mispaired; REQUIREs that order is no matter.
+// True if one member per given op would be mispaired; REQUIREs that their order does not matter.
 bool mispaired_in_any_order(std::vector<Op> ops, const ScopeTable& scopes) {
   std::vector<std::size_t> order(ops.size());
   std::iota(order.begin(), order.end(), 0);

@@ -169,7 +169,7 @@ TEST_CASE("a receive from anyone takes the lowest rank that sends, once asked to
   const MessageId receive = matcher.post(recv_any(0));
   const MessageId from_three = matcher.post(send_op(3, 0));
   const MessageId from_two = matcher.post(send_op(2, 0));
-  CHECK(take(matcher).empty());  // who came first does not decide
+  CHECK(take(matcher).empty());  // the order of arrival does not decide
   matcher.settle_arrivals();
   CHECK(take(matcher) == Pairs{{from_two, receive}});
   const MessageId next = matcher.post(recv_any(0));
@@ -241,7 +241,7 @@ TEST_CASE("a message is taken back from the middle of a queue", "[messages]") {
   const MessageId last = matcher.post(send_op(0, 1));
   matcher.withdraw(middle);
   const MessageId one = matcher.post(recv_op(1, 0));
-  CHECK(one == middle);  // its memory serves again
+  CHECK(one == middle);  // its memory is reused
   const MessageId two = matcher.post(recv_op(1, 0));
   CHECK(take(matcher) == Pairs{{first, one}, {last, two}});
 }

@@ -14,7 +14,7 @@ TEST_CASE("nodes that reach each other are one component", "[matcher]") {
 }
 
 TEST_CASE("an edge between components joins neither", "[matcher]") {
-  // 0 <-> 3, 1 <-> 2, and a way from the first pair to the second by way of 4.
+  // 0 <-> 3, 1 <-> 2, and a path from the first pair to the second through 4.
   CHECK(strong_components({{3, 4}, {2}, {1}, {0}, {1}}) == Sets{{0, 3}, {1, 2}, {4}});
 }
 

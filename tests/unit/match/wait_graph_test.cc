@@ -44,9 +44,9 @@ TEST_CASE("blame follows the chain to the rank that waits for nobody", "[wait_gr
   const GroupId middle = run.group("middle", {1, 2});
   const GroupId high = run.group("high", {2, 3});
   run.waits({0}, on(low, barrier()));     // for rank 1,
-  run.waits({1}, on(middle, barrier()));  // who waits for rank 2,
-  run.waits({2}, on(high, barrier()));    // who waits for rank 3,
-  run.finishes({3});                      // who is gone.
+  run.waits({1}, on(middle, barrier()));  // which waits for rank 2,
+  run.waits({2}, on(high, barrier()));    // which waits for rank 3,
+  run.finishes({3});                      // which is gone.
   const auto slots = blocked_slots(run.evidence());
   REQUIRE(slots.size() == 3);
   CHECK(slots[0].next == std::vector<std::size_t>{1});
@@ -99,7 +99,7 @@ TEST_CASE("a rank that waits in a cycle without being waited for is a victim of 
   EvidenceBuilder run(3);
   const GroupId pair = run.group("pair", {0, 1});
   run.waits({0}, on(pair, barrier()));  // for rank 1,
-  run.waits({1, 2}, barrier());         // who waits for rank 0, as rank 2 does
+  run.waits({1, 2}, barrier());         // which waits for rank 0, as rank 2 does
   CHECK(blame(run).cycle);
   CHECK(blame(run).culprits == std::vector<Rank>{0, 1});
 }
@@ -109,8 +109,8 @@ TEST_CASE("of cycles with common ranks the shortest is shown", "[wait_graph]") {
   const GroupId a = run.group("a", {0, 1});
   const GroupId b = run.group("b", {1, 2});
   run.waits({0}, on(a, barrier()));  // for rank 1,
-  run.waits({1}, on(b, barrier()));  // who waits for rank 2,
-  run.waits({2}, barrier());         // who waits for both
+  run.waits({1}, on(b, barrier()));  // which waits for rank 2,
+  run.waits({2}, barrier());         // which waits for both
   CHECK(blame(run).culprits == std::vector<Rank>{0, 1, 2});
   CHECK(blame(run).shortest == std::vector<Rank>{1, 2});
   CHECK(blame(run).slots == std::vector<std::size_t>{0, 2});
@@ -122,7 +122,7 @@ TEST_CASE("a slot that misses only ranks that are gone comes before one that mis
   const GroupId pair = run.group("pair", {1, 2});
   run.waits({0}, barrier());            // for ranks 1 and 2,
   run.waits({1}, on(pair, barrier()));  // and 1 for rank 2,
-  run.finishes({2});                    // who is gone.
+  run.finishes({2});                    // which is gone.
   CHECK(blame(run).culprits == std::vector<Rank>{2});
   CHECK(blame(run).slots == std::vector<std::size_t>{1, 0});
 }

@@ -20,14 +20,14 @@ Op call(GroupId group, Stream stream = {}) {
   return op;
 }
 
-// One GPU and the tables of its groups, each of one member.
+// One GPU and the tables of its groups, each with one member.
 struct Gpu {
   explicit Gpu(int slots = 0) : queue(slots) {}
 
   LaunchTable& table(GroupId group) { return tables.try_emplace(group, group, 1).first->second; }
   std::int64_t launch(const Op& op) { return queue.launch(table(op.group), op); }
   void finish(GroupId group) { queue.finish_collective(table(group), 0); }
-  // The group of the collective that starts next; -1: none does.
+  // Returns the group of the collective that starts next; -1 if none does.
   std::int64_t starts() {
     const DeviceQueue::Action action = queue.next();
     return action.kind == Kind::start ? static_cast<std::int64_t>(action.table->group()) : -1;

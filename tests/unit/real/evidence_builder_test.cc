@@ -9,7 +9,7 @@
 namespace rollcall::real {
 namespace {
 
-// Logs as ranks of one group of three would have written them.
+// Logs like those that the ranks of one group of three would write.
 class Logs {
  public:
   Logs() { log.ranks.resize(3); }

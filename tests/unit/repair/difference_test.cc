@@ -36,7 +36,7 @@ std::size_t edits_in(const std::vector<Hunk>& hunks) {
   return edits;
 }
 
-// The length of the longest common subsequence, by the table that everybody knows.
+// Returns the length of the longest common subsequence, by the well-known table.
 std::size_t common(const List& a, const List& b) {
   std::vector<std::vector<std::size_t>> best(a.size() + 1, std::vector<std::size_t>(b.size() + 1, 0));
   for (std::size_t i = 1; i <= a.size(); ++i) {

@@ -1,4 +1,4 @@
-// What the smallest change is under which a job runs to its end.
+// Finds the smallest change with which a job runs to its end.
 
 #include <string>
 #include <vector>
@@ -72,8 +72,8 @@ TEST_CASE("a call on another group names the rank that made it, and the group th
   CHECK(found(report).culprits == RankSet{3});
 }
 
-// Leaves of a broadcast, and ranks that only give to a reduce, have ended: they are missing on the other group, and did
-// nothing wrong.
+// The leaves of a broadcast, and ranks that only contribute to a reduce, have ended: they are missing on the other
+// group, but did nothing wrong.
 TEST_CASE("one rank's rooted call on another group is that rank's mistake, whoever has ended meanwhile",
           "[repair][fiber]") {
   for (const int ranks : {3, 5}) {

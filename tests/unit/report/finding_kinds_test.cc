@@ -31,7 +31,7 @@ TEST_CASE("words of older reports are read, and no longer written") {
 TEST_CASE("a kind occurs with the verdicts of its row") {
   CHECK(occurs_with(FindingKind::join_hook_mismatch, "deadlock"));
   CHECK(occurs_with(FindingKind::join_hook_mismatch, "mismatch"));
-  CHECK_FALSE(occurs_with(FindingKind::cpu_tensor, "mismatch"));  // but with device_mismatch
+  CHECK_FALSE(occurs_with(FindingKind::cpu_tensor, "mismatch"));  // it occurs with device_mismatch
   CHECK_FALSE(occurs_with(FindingKind::stuck_host, "deadlock"));
 }
 
@@ -43,7 +43,7 @@ TEST_CASE("a fault that recordings call otherwise is the same fault") {
   CHECK_FALSE(are_same_fault(FindingKind::stuck_host, FindingKind::rank_crashed));
   for (const FindingRow& row : finding_rows()) {
     CHECK(are_same_fault(row.kind, row.kind));
-    CHECK((row.same_in_runs == row.kind || row.verdicts.empty()));  // only recordings have other words
+    CHECK((row.same_in_runs == row.kind || row.verdicts.empty()));  // only recordings use other kinds
   }
 }
 

@@ -18,7 +18,7 @@ Timeline two_spans(Time end_of_second) {
   return timeline;
 }
 
-// What the fingerprint becomes when `change` is made to one span.
+// Returns the fingerprint after `change` is made to one span.
 template <typename Change>
 std::uint64_t changed(Change change) {
   Timeline timeline;
@@ -43,7 +43,7 @@ TEST_CASE("a name is kept once, and the empty name is number 0") {
 
 TEST_CASE("equal timelines have equal fingerprints, on every machine") {
   CHECK(two_spans(25).fingerprint() == two_spans(25).fingerprint());
-  CHECK(two_spans(25).fingerprint() == 0x793f439066da5483);  // written down: other builds must agree
+  CHECK(two_spans(25).fingerprint() == 0x793f439066da5483);  // a fixed value: other builds must agree
 }
 
 TEST_CASE("every field of a span counts for the fingerprint") {

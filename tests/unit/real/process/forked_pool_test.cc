@@ -16,7 +16,7 @@ namespace {
 
 using Kind = Ending::Kind;
 
-// The endings of `count` pieces of work, in order of arrival.
+// The results of `count` pieces of work, in order of arrival.
 struct Collected {
   std::vector<std::size_t> order;
   std::vector<Ending> endings;
