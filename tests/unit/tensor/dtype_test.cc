@@ -19,7 +19,7 @@ constexpr Dtype every_real_dtype[] = {Dtype::float32, Dtype::float64, Dtype::flo
                                       Dtype::uint8,   Dtype::boolean};
 constexpr Dtype complex_dtypes[] = {Dtype::complex64, Dtype::complex128};
 
-// A number, the bits it becomes, and the number they stand for.
+// A number, its encoding, and the number that the encoding represents.
 struct Rounding {
   double value;
   Bits bits;
@@ -81,7 +81,7 @@ void require_roundings(Dtype dtype, const Rounding* begin, const Rounding* end) 
   }
 }
 
-// a (op) b in `dtype`, on numbers.
+// Computes a (op) b in `dtype`, on numbers.
 double step(ReduceOp op, Dtype dtype, double a, double b) {
   return decode(reduce_step(op, dtype, encode(a, dtype), encode(b, dtype)), dtype);
 }
@@ -273,7 +273,7 @@ TEST_CASE("an average is the sum divided by the world size, in the tensor's type
 }
 
 TEST_CASE("a whole reduction goes through the ranks in order") {
-  // In float32 1e8 + 1 is 1e8: the order of the terms is visible.
+  // In float32, 1e8 + 1 is 1e8, so the order of the terms is visible.
   std::vector<Bits> values;
   for (double value : {1e8, 1.0, -1e8, 1.0}) {
     values.push_back(encode(value, Dtype::float32));

@@ -74,7 +74,7 @@ TEST_CASE("the form of storage never changes a result") {
   CHECK(dense.to_vector() == std::vector<double>{2, 3, 4});
   dense.add_(Tensor::of({2, 1, 0}));
   CHECK(dense.to_vector() == std::vector<double>{4, 4, 4});
-  CHECK(dense.storage()->form == Storage::Form::uniform);  // and saves its bytes again
+  CHECK(dense.storage()->form == Storage::Form::uniform);  // and saves memory again
 
   Tensor uniform = Tensor::ones({3});
   uniform.add_(Tensor::of({0, 1, 2}));

@@ -1,6 +1,6 @@
 #pragma once
 
-// Recordings for tests, in a folder of their own.
+// Recordings for tests, in their own folder.
 
 #include <string>
 
@@ -22,7 +22,7 @@ class Folder : public rollcall::test::Folder {
   }
 };
 
-// What all files of a folder come to.
+// Returns the diagnosis of all files in a folder.
 inline Diagnosis diagnosis_of(const Folder& folder) {
   const ReadResult input = read_recordings({folder.path()});
   CHECK(input.problems.empty());

@@ -1,5 +1,5 @@
-// Files from a shared disk, made by somebody who means harm: each is an error that names the file and the byte,
-// quickly and in little memory, and the other ranks are used.
+// Malicious files on a shared disk: each quickly gives an error that names the file and the byte, takes little memory,
+// and does not affect the other ranks.
 
 #include <filesystem>
 #include <fstream>
@@ -33,7 +33,7 @@ struct Hostile {
   std::string message;  // a part of it
 };
 
-// A list in a list in a list ...
+// Returns a list in a list in a list ...
 std::string nested_lists(std::size_t depth) {
   return header + std::string(depth, ']') + std::string(depth - 1, 'a') + ".";
 }
@@ -84,7 +84,7 @@ TEST_CASE("lists nested a million deep need no stack", "[hostile]") {
 }
 
 TEST_CASE("a memo bomb stays as small as its file", "[hostile]") {
-  std::string bomb = header + "(]q"s + '\0';  // each list has the one before it twice: 2^200 values
+  std::string bomb = header + "(]q"s + '\0';  // each list contains the one before twice: 2^200 values
   for (int level = 1; level < 200; ++level) {
     bomb += "](h"s + static_cast<char>(level - 1) + "h"s + static_cast<char>(level - 1) + "eq"s +
             static_cast<char>(level);
@@ -94,7 +94,7 @@ TEST_CASE("a memo bomb stays as small as its file", "[hostile]") {
 }
 
 TEST_CASE("a file that asks for more memory than it may have is told where", "[hostile]") {
-  // Every list that grows leaves its old place behind: 300 KB of opcodes for megabytes of items.
+  // Every list that grows abandons its old memory: 300 KB of opcodes make megabytes of items.
   std::string greedy = header + "]";
   for (int i = 0; i < 300'000; ++i) {
     greedy += i % 2 == 0 ? "N" : "a";

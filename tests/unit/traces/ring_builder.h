@@ -1,6 +1,6 @@
 #pragma once
 
-// Rings as traces/recorder/rollcall_recorder/ring.py writes them, small.
+// Small rings in the format of traces/recorder/rollcall_recorder/ring.py.
 
 #include <cstdint>
 #include <cstring>
@@ -32,7 +32,7 @@ class RingBuilder {
     table_ += line + "\n";
     return *this;
   }
-  // All ranks, as group 1.
+  // Adds all ranks as group 1.
   RingBuilder& world(const std::string& ranks) {
     return describe(
         fmt::format(R"({{"group":1,"name":"0","ranks":[{}],"backend":"gloo","timeout_ms":1800000}})", ranks));
@@ -42,7 +42,7 @@ class RingBuilder {
     return describe(fmt::format(R"({{"call":{},"op":"{}",{},"stack":[["/home/me/train.py",{},"main"]]}})",
                                 number, op, more, 10 + number));
   }
-  // `finished_ns` 0: it is not over.
+  // `finished_ns` is 0 if the call is not over.
   RingBuilder& issue(std::uint32_t call, std::uint64_t seq, std::uint64_t created_ns,
                      std::uint64_t finished_ns, std::uint32_t group = 1, std::uint64_t flags = 0) {
     ++issued_;

@@ -33,7 +33,8 @@ TEST_CASE("a checkpoint gives back copies and shards", "[fiber][checkpoint]") {
   }
 }
 
-// _dedup_save_plans.py: the rank with the least to write so far. Copies that differ are a bug that a checkpoint hides.
+// _dedup_save_plans.py chooses the rank with the least to write so far. Differing copies are a bug that a checkpoint
+// hides.
 TEST_CASE("of copies that differ, the ones of the ranks that write are loaded", "[fiber][checkpoint]") {
   const Report report = run_on(TorchRelease::v2_14, 2, [](Rank rank) {
     const Tensor first = Tensor::full({4}, rank);
@@ -91,7 +92,7 @@ TEST_CASE("a rank that does not save hangs the others", "[fiber][checkpoint]") {
   CHECK(verdict_word(report.verdict) == "deadlock");
 }
 
-// 2.6 takes its coordinator for a rank of the world.
+// 2.6 takes its coordinator to be a rank of the world.
 TEST_CASE("a group without rank 0 cannot save with PyTorch 2.6", "[fiber][checkpoint]") {
   const auto body = [](Rank rank) {
     const ProcessGroup group = new_group(RankList{1, 2});

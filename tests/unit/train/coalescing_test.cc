@@ -1,4 +1,4 @@
-// _coalescing_manager. What it leaves in tensors, and raises, is what tests/data/calls has of real ranks on Gloo.
+// _coalescing_manager: its results and its exceptions are those of real ranks on Gloo in tests/data/calls.
 
 #include "sim/train/coalescing.h"
 

@@ -12,7 +12,7 @@ TEST_CASE("in DataParallel the output device holds what the others do not", "[di
                                             .activations = 5,
                                             .output = 2});
   REQUIRE(memory.size() == 4);
-  // torch.chunk cuts 10 into 3, 3, 3, 1.
+  // torch.chunk splits 10 into 3, 3, 3, 1.
   CHECK(memory[0] == DeviceMemory{.samples = 3,
                                   .parameters = 100,
                                   .gradients = 100,

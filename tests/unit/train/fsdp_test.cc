@@ -1,4 +1,4 @@
-// FullyShardedDataParallel against real PyTorch 2.14: the files fsdp1_* of tests/data/torch_2_14/fsdp.
+// Compares FullyShardedDataParallel with real PyTorch 2.14: the files fsdp1_* of tests/data/torch_2_14/fsdp.
 
 #include "sim/train/fsdp.h"
 
@@ -78,7 +78,7 @@ class Model {
     return units;
   }
 
-  // The flat parameters of torch's state dict: the root's first part, the units, its last part.
+  // Returns the flat parameters of torch's state dict: the root's first part, the units, the root's last part.
   json state() {
     json all = json::array();
     for (const Tensor& flat : model_.gather_state()) {
@@ -129,7 +129,7 @@ class Model {
   int forwards_ = 0;
 };
 
-// Parameters that torch has one by one become the flat ones that they are part of, without padding.
+// Combines torch's individual parameters into the flat parameters that they are part of, without padding.
 json flattened(const json& parameters, const json& spec) {
   const json root = spec.value("root", json::object());
   const std::size_t before = root.value("before", json::array()).size();
@@ -157,7 +157,7 @@ json flattened(const json& parameters, const json& spec) {
   return flat;
 }
 
-// Theirs as ours are: with flat values.
+// Converts torch's record to our form, with flat values.
 json as_ours(json recorded) {
   for (json& rank : recorded["ranks"]) {
     if (!rank.contains("values")) {
@@ -190,7 +190,7 @@ Report run_on(TorchRelease release, const std::function<void()>& body) {
                   [&](Rank) { body(); });
 }
 
-// Of rank 0, by number.
+// Returns the calls of rank 0, by number.
 std::string calls_of(const Report& report) {
   std::map<std::int64_t, std::string> calls;
   for (const Span& span : report.timeline.spans()) {

@@ -1,5 +1,5 @@
-// FSDP2 against real PyTorch 2.14: every file of tests/data/torch_2_14/fsdp has a model, what is done with it, and each
-// rank's calls and values there (record_fsdp.py). The same is done here.
+// Compares FSDP2 with real PyTorch 2.14: every file of tests/data/torch_2_14/fsdp has a model, the steps of a program,
+// and each rank's calls and values there (record_fsdp.py). This runs the same steps.
 
 #include "sim/train/fully_shard.h"
 
@@ -89,12 +89,12 @@ class Model {
       models_.push_back(std::make_unique<FullyShardedModule>(root, options));
       return;
     }
-    for (const FsdpUnit& unit : root.units) {  // each is a root
+    for (const FsdpUnit& unit : root.units) {  // each unit is a root
       models_.push_back(std::make_unique<FullyShardedModule>(unit, options));
     }
   }
 
-  // The number of the case's unit, which does not count the root or units in units.
+  // Returns the number of the case's unit, not counting the root or nested units.
   std::size_t index_of(const json& unit) const {
     std::size_t index = 1;
     for (std::int64_t i = 0; i < unit.get<std::int64_t>(); ++i) {
@@ -114,7 +114,7 @@ class Model {
 
   void prepare() {
     FullyShardedModule& model = *models_.front();
-    const json ahead = spec_.value("forward_prefetch", json::object());  // items() keeps no copy
+    const json ahead = spec_.value("forward_prefetch", json::object());  // items() does not keep a copy
     for (const auto& [at, targets] : ahead.items()) {
       model.set_modules_to_forward_prefetch(index_of(std::stoi(at)), indices_of(targets));
     }

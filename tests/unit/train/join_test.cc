@@ -1,5 +1,5 @@
-// Join's protocol from one rank's side: what it issues, given what the other ranks answer. How ranks
-// play together is tests/conformance/golden_test.cc's business.
+// Join's protocol from one rank's side: what it issues, given the answers of the other ranks.
+// tests/conformance/golden_test.cc tests how ranks work together.
 
 #include <memory>
 #include <string>
@@ -16,7 +16,7 @@ namespace {
 using test::FakeRank;
 using Names = std::vector<std::string>;
 
-// Notes what its hook is asked to do. Communicates only through Join.
+// Notes the calls of its hook. Communicates only through Join.
 class Probe final : public Joinable {
  public:
   explicit Probe(std::string name = "probe", ProcessGroup group = {}, Device device = {})
@@ -37,7 +37,7 @@ class Probe final : public Joinable {
   std::string name() const override { return name_; }
 
   void operator()() { Join::notify_join_context(*this); }
-  // Several probes can write one diary.
+  // Several probes can share one diary.
   void note(const std::string& what) { diary->push_back(name_ + " " + what); }
 
   Kwargs kwargs;
@@ -70,7 +70,7 @@ TEST_CASE("an active rank announces itself with an asynchronous all_reduce of on
   CHECK(rank.issued[0].async_op);
   CHECK(rank.sent[0] == 1);
   CHECK(rank.scopes() == Names{"join.notify", "join.count"});
-  CHECK(rank.waited == std::vector<std::int64_t>{1});  // nobody waits for the announcement
+  CHECK(rank.waited == std::vector<std::int64_t>{1});  // nothing waits for the announcement
 }
 
 TEST_CASE("the announcement's Work is returned, for the gradients of DDP to divide by") {

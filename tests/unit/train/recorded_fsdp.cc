@@ -57,7 +57,7 @@ Shape shape_of(const json& sizes) {
   return Shape(std::span<const std::int64_t>(list));
 }
 
-// Numbers of float32, which torch adds up in another order.
+// Compares float32 numbers, which torch adds in a different order.
 bool is_close(const json& ours, const json& theirs) {
   if (ours.is_array() && theirs.is_array()) {
     return std::ranges::equal(ours, theirs, is_close);
@@ -74,7 +74,7 @@ void check_rank(const json& theirs, const RankTrace& ours) {
   const auto expected = theirs["calls"].get<std::vector<std::string>>();
   std::vector<std::string> calls = ours.calls;
   if (theirs["end"][0] == "error" && calls.size() > expected.size()) {
-    calls.resize(expected.size());  // how soon a rank hears that its peer has gone is chance
+    calls.resize(expected.size());  // it is chance how soon a rank notices that its peer has gone
   }
   CHECK(calls == expected);
   if (!theirs.contains("values")) {  // a backend without values, or a case without any
@@ -125,7 +125,7 @@ void check_like_recorded(const json& recorded, const TracedRun& run) {
     check_rank(theirs, run.traces[rank]);
     const RankClass& state = run.report.of(static_cast<Rank>(rank));
     if (recorded["case"].value("per_rank", false)) {
-      continue;  // what Gloo does with calls that do not line up has tests of its own
+      continue;  // other tests cover what Gloo does with mismatched calls
     }
     if (theirs["end"][0] == "completed") {
       CHECK(state.state == RankClass::State::finished);

@@ -29,7 +29,7 @@ struct Failure {
   std::string message;
 };
 
-// What reading `bytes` fails with; an empty message when it does not.
+// Returns the error of reading `bytes`; its message is empty if there is none.
 Failure failure_of(const std::string& bytes) {
   Arena arena(std::size_t{64} << 20);
   try {
@@ -120,7 +120,7 @@ TEST_CASE("a memo index cannot make the reader allocate", "[pickle]") {
 }
 
 TEST_CASE("lists that hold each other a billion times over stay as small as their file", "[pickle]") {
-  // Each list has the one before it ten times.
+  // Each list contains the one before ten times.
   std::string bytes = header + "(]q"s + '\0';
   for (int level = 1; level < 100; ++level) {
     bytes += "](";

@@ -25,7 +25,7 @@ Report run(const sim::Program& program, std::string backend = "gloo") {
   return sim::run({.world_size = 2, .backend = std::move(backend)}, program);
 }
 
-// What Catch2 says of a failed assertion.
+// Returns Catch2's message for a failed assertion.
 std::string failure(const ReportMatcher& matcher, const Report& report) {
   REQUIRE_FALSE(matcher.match(report));
   return matcher.toString();

@@ -1,6 +1,6 @@
 #pragma once
 
-// Timelines made by hand, a call at a time.
+// Handmade timelines, one call at a time.
 
 #include <string_view>
 
@@ -36,7 +36,7 @@ inline Span span_of(Report& report, const RecordedCall& call) {
 
 inline void record(Report& report, const RecordedCall& call) { report.timeline.add(span_of(report, call)); }
 
-// A send or a receive; `peer` -1: from anyone.
+// Adds a send or a receive; `peer` is -1 for a receive from any source.
 inline void record_message(Report& report, Rank rank, Rank peer, std::string_view op, Time start,
                            Time end = Span::open) {
   Span span = span_of(report, {.rank = rank, .start = start, .end = end, .op = op, .arguments = ""});
@@ -45,7 +45,7 @@ inline void record_message(Report& report, Rank rank, Rank peer, std::string_vie
   report.timeline.add(span);
 }
 
-// Every rank made `count` calls of a nanosecond each on the world, all at the same times.
+// Adds `count` calls of a nanosecond each on the world, by every rank at the same times.
 inline void record_common(Report& report, std::int64_t count) {
   for (std::int64_t seq = 0; seq < count; ++seq) {
     for (Rank rank = 0; rank < report.world_size; ++rank) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// Reports as runs leave them behind, made by hand.
+// Handmade reports, like those of runs.
 
 #include <string>
 #include <utility>
@@ -65,12 +65,12 @@ inline Report report(Verdict verdict, Rank world_size, std::vector<RankClass> ra
   return result;
 }
 
-// Every rank finished; rank r printed "total 1<r>" but for those that agree with their neighbor.
+// Every rank finished.
 inline Report completed(Rank world_size) {
   return report(Completed{}, world_size, {finished(RankSet::range(0, world_size - 1), 6)});
 }
 
-// Inputs 5, 6, 6, ...: rank 0 is done before the others' last call.
+// Inputs are 5, 6, 6, ...: rank 0 is done before the others' last call.
 inline Report missing_rank(Rank world_size) {
   const RankSet others = RankSet::range(1, world_size - 1);
   Finding finding;

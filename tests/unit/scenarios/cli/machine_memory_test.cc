@@ -11,7 +11,7 @@ namespace rollcall::cli {
 
 namespace {
 
-// A machine with 8 MB left, as /proc and /sys show it.
+// A machine with 8 MB left, as seen in /proc and /sys.
 class Machine {
  public:
   Machine() { write("proc/meminfo", "MemTotal:       16000 kB\nMemFree: 1 kB\nMemAvailable:    8000 kB\n"); }

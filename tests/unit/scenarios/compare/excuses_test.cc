@@ -1,4 +1,4 @@
-// What one real run cannot show is not counted against the simulator, and nothing else is let pass.
+// Differences that one real run cannot decide do not count against the simulator, and nothing else is excused.
 
 #include "scenarios/compare/claims.h"
 #include "scenarios/compare/facts.h"
@@ -25,7 +25,7 @@ CallFact call(std::string outcome, std::uint64_t digest = 0) {
   return {"recv(numel=1)", std::move(outcome), digest};
 }
 
-// "" when they agree, else why the claim could not be judged, or "differs".
+// Returns "" if they agree, otherwise why the claim could not be judged, or "differs".
 std::string judged(const std::string& about, const Facts& simulated, const Facts& real) {
   for (const Claim& claim : compare(simulated, real, "gloo")) {
     if (claim.about == about) {

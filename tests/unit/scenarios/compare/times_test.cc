@@ -1,4 +1,4 @@
-// How long calls took on GPUs: what counts, and what is claimed of it.
+// How long calls took on GPUs: which times count, and the claims about them.
 
 #include "scenarios/compare/times.h"
 
@@ -52,11 +52,11 @@ TEST_CASE(
   Log second;
   add(first, 0, 256, 0, 900'000);  // connects
   add(second, 0, 256, 0, 900'000);
-  add(first, 1, 256, 1'000'000, 1'050'000);  // waits for the other
+  add(first, 1, 256, 1'000'000, 1'050'000);  // waits for the other rank
   add(second, 1, 256, 1'030'000, 1'050'000);
   add(first, 2, 256, 2'000'000, 2'030'000);
   add(second, 2, 256, 2'000'000, 2'030'000);
-  add(first, 3, 256, 3'000'000, 3'030'000);  // the other does not come
+  add(first, 3, 256, 3'000'000, 3'030'000);  // the other rank does not come
   CallTimes expected;
   expected.bytes = 1024;
   expected.ranks = 2;

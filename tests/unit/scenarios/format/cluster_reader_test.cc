@@ -15,7 +15,7 @@ sim::Options options_of(const std::string& cluster, int world_size = 16) {
       .options;
 }
 
-// The first complaint, as "/pointer: message -> suggestion".
+// Returns the first complaint, as "/pointer: message -> suggestion".
 std::string problem(const std::string& cluster) {
   try {
     options_of(cluster);
@@ -49,7 +49,7 @@ TEST_CASE("an object may change a preset", "[scenarios]") {
   CHECK(cluster.cluster->links.nic_speed == 25);
   const cost::Communicator one = cost::communicator_of(*cluster.cluster, 8, 1);
   const cost::Communicator two = cost::communicator_of(*cluster.cluster, 16, 2);
-  CHECK(one.graphs_are_known);  // the search inside a node does not see the NICs
+  CHECK(one.graphs_are_known);  // the search within a node does not depend on the NICs
   CHECK_FALSE(two.graphs_are_known);
 }
 

@@ -1,4 +1,4 @@
-// Pipelines, tensor parallel, context parallel and meshes in scenarios: what is wrong with them, and what they call.
+// Pipelines, tensor parallel, context parallel and meshes in scenarios: their errors, and their calls.
 
 #include <map>
 

@@ -22,7 +22,7 @@ std::string error_of(const std::string& text) {
   return "";
 }
 
-// Two culprits, the second likelier than the first.
+// Two culprits, the second of which is likelier.
 Finding suspicious() {
   Finding finding;
   finding.kind = FindingKind::order_crossing;

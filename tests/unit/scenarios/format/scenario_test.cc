@@ -1,4 +1,4 @@
-// The header of a scenario file: what it means, and what is wrong with bad ones.
+// The header of a scenario file: its meaning, and the errors in bad ones.
 
 #include "scenarios/format/scenario.h"
 
@@ -83,7 +83,7 @@ TEST_CASE("devices are a template with exceptions", "[scenarios]") {
   const auto devices = [](const std::string& more) { return parse(world_of_four(more)).options.devices; };
   const Device cuda0{DeviceType::cuda, 0};
   const Device cuda1{DeviceType::cuda, 1};
-  CHECK(devices(R"("device": "cuda:{local_rank}")").empty());  // what the engine does by itself
+  CHECK(devices(R"("device": "cuda:{local_rank}")").empty());  // the engine's own default
   CHECK(devices(R"("device": "cpu", "backend": "gloo")").empty());
   CHECK(devices(R"("device": "cpu")") == std::vector<Device>(4, cpu_device));
   CHECK(devices(R"("device": "cuda:{rank}", "cluster": {"gpus_per_node": 2})") ==
@@ -104,7 +104,7 @@ TEST_CASE("without a word about hosts, eight ranks share one", "[scenarios]") {
   const Scenario nine = parse(R"({"world_size": 9, "program": []})");
   CHECK(nine.local_rank(7) == 7);
   CHECK(nine.local_rank(8) == 0);
-  // The engine's own devices and a template say the same, whatever the size of the world.
+  // The engine's own devices and a template give the same result, whatever the world size.
   const Scenario large = parse(
       R"({"world_size": 100000, "program": [], "devices": {"0": "cpu"}, "device": "cuda:{local_rank}"})");
   CHECK(large.options.devices[99'999] == Device{DeviceType::cuda, 7});
@@ -224,7 +224,7 @@ TEST_CASE("an expectation that no report can meet is refused", "[scenarios]") {
   CHECK(expecting(R"("kind": "missing_participnt")") ==
         "/expect/kind: unknown kind \"missing_participnt\"; `rollcall explain` lists them -> "
         "missing_participant");
-  CHECK(expecting(R"("kind": "store_circle")") == "0 problems: ");  // an older word
+  CHECK(expecting(R"("kind": "store_circle")") == "0 problems: ");  // an older name
   CHECK(expecting(R"("at": {"group": "evns"})") == "/expect/at/group: unknown group \"evns\" -> evens");
   CHECK(expecting(R"("at": {"op": "al_reduce"})") ==
         "/expect/at/op: unknown operation \"al_reduce\" -> all_reduce");

@@ -1,6 +1,6 @@
 #pragma once
 
-// Scenarios written in tests, and what is wrong with them.
+// Scenarios written in tests, and their errors.
 
 #include <string>
 #include <string_view>
@@ -13,7 +13,7 @@
 
 namespace rollcall::test {
 
-// A scenario of one rank that runs `statements`, a list's inside.
+// Returns a scenario of one rank that runs `statements`, the inside of a list.
 inline std::string solo(std::string_view statements, std::string_view more = "") {
   return fmt::format(R"({{"world_size": 1, "groups": {{"alone": [0]}}, "inputs": 3, {} "program": [{}]}})",
                      more, statements);
@@ -24,7 +24,7 @@ inline std::string quartet(std::string_view statements, std::string_view more = 
   return fmt::format(R"({{"world_size": 4, {} "program": [{}]}})", more, statements);
 }
 
-// What is wrong with a scenario: "pointer: message -> suggestion" each.
+// Returns a scenario's errors, each as "pointer: message -> suggestion".
 inline std::vector<std::string> problems(const std::string& text) {
   std::vector<std::string> found;
   try {
@@ -39,7 +39,7 @@ inline std::vector<std::string> problems(const std::string& text) {
   return found;
 }
 
-// The only thing wrong with a scenario.
+// Returns the only error in a scenario.
 inline std::string problem(const std::string& text) {
   const std::vector<std::string> found = problems(text);
   return found.size() == 1 ? found.front()

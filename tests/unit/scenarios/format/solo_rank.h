@@ -1,7 +1,7 @@
 #pragma once
 
-// SoloRank: a world of one rank, without an engine. Every collective completes at once, with the
-// reference arithmetic; what the program issued, printed and computed is kept for the test.
+// SoloRank: a world of one rank, without an engine. Every collective completes at once, with the reference arithmetic.
+// The program's calls, output and results are kept for the test.
 
 #include <array>
 #include <string>

@@ -1,4 +1,4 @@
-// Models, optimizers and datasets in scenario files: what is read, what is refused, what a run does.
+// Models, optimizers and datasets in scenario files: what is accepted, what is refused, and what a run does.
 
 #include <map>
 #include <string>
@@ -229,13 +229,13 @@ TEST_CASE("a hybrid model shards inside one group and reduces across the other",
                                       keys + "}},"));
   };
   const std::string groups = R"("group": "shard", "replicate_group": "replicate")";
-  // An all_gather of the root, two of the unit, and two calls for each gradient.
+  // One all_gather of the root, two of the unit, and two calls for each gradient.
   CHECK(hybrid(R"("strategy": "HYBRID_SHARD", )" + groups).ops == 4 * (1 + 2 + 4));
   CHECK(hybrid(R"("strategy": "_HYBRID_SHARD_ZERO2", )" + groups).ops == 4 * (2 + 4));
 }
 
 TEST_CASE("mixed precision of a sharded model is that of its calls", "[fiber][scenarios][fsdp]") {
-  // Rank 0 comes to the reduce_scatter while the others have left.
+  // Rank 0 reaches the reduce_scatter when the others have left.
   const auto waiting_in = [](const std::string& policy) {
     const Report report = run_text(test::quartet(
         R"({"forward": "m"}, {"if": "rank == 0", "do": [{"backward": "m"}]})",

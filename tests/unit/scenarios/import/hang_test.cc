@@ -14,7 +14,7 @@
 namespace rollcall::scenario {
 namespace {
 
-// A file of the hang library for two ranks, which lives as long as the object.
+// A file of the hang library for two ranks, which exists as long as the object.
 class HangFile {
  public:
   explicit HangFile(const std::string& programs, const std::string& more = "") {
@@ -34,7 +34,7 @@ class HangFile {
   }
   bool says(const std::string& line) const { return text().find(line) != std::string::npos; }
 
-  // The first thing that is wrong with it.
+  // Returns the first error in the file.
   std::string problem() const {
     try {
       import_hang(path_.string(), HangVariant::failing);

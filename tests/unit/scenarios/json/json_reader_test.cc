@@ -9,7 +9,7 @@
 namespace rollcall::scenario {
 namespace {
 
-// The first thing wrong with a text, "line:column: message".
+// Returns the first error in a text, as "line:column: message".
 std::string syntax_error(const std::string& text) {
   const SourceText source("a.json", text);
   try {
@@ -21,7 +21,7 @@ std::string syntax_error(const std::string& text) {
   return "none";
 }
 
-// "offset pointer" of every value, in order.
+// Returns "offset pointer" for every value, in order.
 std::vector<std::string> places(const Json& value) {
   std::vector<std::string> found{std::to_string(value.offset()) + " " + value.pointer()};
   for (Json child : value.children()) {
@@ -73,7 +73,7 @@ TEST_CASE("a whole number beyond 64 bits is an error, not another number", "[sce
   CHECK(syntax_error("[-9223372036854775809]") == "1:2: this integer does not fit in 64 bits");
   CHECK(syntax_error("[1, 18446744073709551616]") == "1:5: this integer does not fit in 64 bits");
   CHECK(syntax_error(R"({"a": {"b": [1e99, 99999999999999999999, )") ==
-        "1:20: this integer does not fit in 64 bits");  // and the file breaks off
+        "1:20: this integer does not fit in 64 bits");  // and the file ends early
 }
 
 TEST_CASE("a byte order mark is no part of the text", "[scenarios]") {

@@ -1,4 +1,4 @@
-// The published schema and the program must say the same: what one accepts or describes, the other does.
+// The published schema and the program must agree: each accepts and describes what the other does.
 
 #include "scenarios/json/schema_check.h"
 
@@ -26,7 +26,7 @@ const json& schema() {
   return parsed;
 }
 
-// Does the whole schema, statements included, accept this document? As an editor would judge.
+// True if the whole schema, including statements, accepts this document, as an editor would judge.
 bool editor_accepts(const std::string& text) {
   return test::objections(schema(), json::parse(text, nullptr, true, true)).empty();
 }
@@ -39,7 +39,7 @@ std::set<std::string> keys(const json& object) {
   return names;
 }
 
-// Every "properties" below a node belongs to an object that is closed.
+// Requires that every "properties" below a node belongs to a closed object.
 void require_closed(const json& node, const std::string& path) {
   if (node.is_object() && node.contains("properties") && node["properties"].is_object()) {
     INFO(path);
@@ -52,7 +52,7 @@ void require_closed(const json& node, const std::string& path) {
   }
 }
 
-// The keywords of a rule and of those inside it; what `$ref` names is a rule elsewhere.
+// Collects the keywords of a rule and of the rules inside it; `$ref` names a rule elsewhere.
 void collect_keywords(const json& rule, std::set<std::string>& keywords) {
   for (const auto& [keyword, argument] : rule.items()) {
     keywords.insert(keyword);

@@ -1,5 +1,5 @@
-// What the schema shows as an example, the program accepts: every value of every field, in its place. With
-// schema_check_test.cc this keeps the help that editors give true.
+// The program accepts every example in the schema: every value of every field, in its place. Together with
+// schema_check_test.cc, this keeps the help of editors correct.
 
 #include <algorithm>
 #include <filesystem>
@@ -23,7 +23,7 @@ namespace rollcall::scenario {
 namespace {
 
 using nlohmann::json;
-// The scenario in which a value stands where the schema allows it.
+// Returns a scenario in which a value is at the place where the schema allows it.
 using Slot = std::function<json(const json& value)>;
 
 const json& schema() {
@@ -39,7 +39,7 @@ const json& resolved(const json& rule) {
   return *at;
 }
 
-// The values that an editor offers for a field.
+// Returns the values that an editor offers for a field.
 std::vector<json> offered(const json& reference) {
   const json& rule = resolved(reference);
   for (const char* word : {"examples", "enum"}) {
@@ -53,7 +53,7 @@ std::vector<json> offered(const json& reference) {
   return rule.value("type", json()) == "boolean" ? std::vector<json>{true, false} : std::vector<json>{};
 }
 
-// A scenario with something of every name that the examples use. Its program goes before a statement.
+// Returns a scenario with an object for every name that the examples use. Its program runs before a statement.
 json stage() {
   return json::parse(R"({ "version": 1, "world_size": 4, "inputs": 3,
     "groups": { "evens": [0, 2], "odds": [1, 3] },
@@ -70,7 +70,7 @@ json stage() {
       { "all_reduce": { "async_op": true, "as": "work" } } ] })");
 }
 
-// One case of a matrix: a file with several is no single scenario.
+// Returns one case of a matrix, because a file with several cases is not a single scenario.
 json first_case(const json& matrix) {
   json scenario{{"version", 1}, {"program", json::array()}};
   for (const auto& [key, values] : matrix.items()) {
@@ -79,7 +79,7 @@ json first_case(const json& matrix) {
   return scenario;
 }
 
-// Some things are for one backend alone.
+// Some features need one particular backend.
 std::vector<std::string> problems(json scenario) {
   std::vector<std::string> first;
   for (const char* backend : {"nccl", "gloo"}) {
@@ -100,7 +100,7 @@ void check_accepted(const std::string& where, const json& scenario, const json& 
   CHECK(problems(scenario) == std::vector<std::string>{});
 }
 
-// Where a key stands in an example: in the object itself, or in one of a list.
+// Returns the place of a key in an example: in the object itself, or in an object of a list.
 std::optional<json::json_pointer> find_key(const json& example, const std::string& key) {
   if (example.is_object() && example.contains(key)) {
     return json::json_pointer() / key;
@@ -113,7 +113,7 @@ std::optional<json::json_pointer> find_key(const json& example, const std::strin
   return std::nullopt;
 }
 
-// The first example with this key, and where it stands there.
+// The first example with this key, and the key's place in it.
 struct Shown {
   json example = nullptr;
   json::json_pointer place = json::json_pointer();
@@ -129,7 +129,7 @@ Shown shown_in(const std::vector<json>& examples, const std::string& where, cons
   return {};
 }
 
-// A kind decides which other fields there are, so each needs an example of its own.
+// A kind decides which other fields there are, so each kind needs its own example.
 void check_kinds(const std::string& where, const json& rule, const std::vector<json>& examples) {
   for (const json& kind : rule["enum"]) {
     INFO("no example of " << where << " is of kind " << kind);
@@ -140,7 +140,7 @@ void check_kinds(const std::string& where, const json& rule, const std::vector<j
   }
 }
 
-// Checks the examples of a field in `slot`, and those of the fields inside it in the examples that show them.
+// Checks the examples of a field in `slot`, and those of its inner fields in the examples that show them.
 void check_field(const std::string& where, const json& reference, const Slot& slot) {
   const json& rule = resolved(reference);
   const std::vector<json> examples = offered(reference);
@@ -167,7 +167,7 @@ void check_field(const std::string& where, const json& reference, const Slot& sl
   }
 }
 
-// Arguments that go with another, or instead of one.
+// Adds the arguments that `argument` needs, and removes those that it replaces.
 void complete(json& arguments, const std::string& argument, const json& properties) {
   static const std::map<std::string, std::set<std::string>> instead{
       {"numel", {"shape", "tensor"}},
@@ -203,7 +203,7 @@ void complete(json& arguments, const std::string& argument, const json& properti
 json with_statement(const json& statement) {
   json scenario = stage();
   if (statement.contains("kernel")) {
-    scenario["cluster"] = "h100-4";  // whose GPU says how long work takes
+    scenario["cluster"] = "h100-4";  // its GPU determines how long work takes
   }
   const bool needs_loop = statement.contains("break");
   scenario["program"].push_back(needs_loop ? json{{"repeat", 2}, {"do", json::array({statement})}}
@@ -211,9 +211,9 @@ json with_statement(const json& statement) {
   return scenario;
 }
 
-// The statement with only what it cannot do without, besides its key.
+// Returns the statement with only its required fields besides its key.
 json minimal_statement(const json& rule, const std::string& key) {
-  json statement = key == "add" ? json{{"value", 1}} : json::object();  // or a tensor: one of them
+  json statement = key == "add" ? json{{"value", 1}} : json::object();  // needs this or a tensor
   for (const json& required : rule["required"]) {
     if (required != key) {
       statement[required.get<std::string>()] =
@@ -223,7 +223,7 @@ json minimal_statement(const json& rule, const std::string& key) {
   return statement;
 }
 
-// Its key's value as an object, where there is such a form; else the first example.
+// Returns its key's value as an object, if it has that form, otherwise the first example.
 json head_of(const StatementRule& statement, const json& rule) {
   const std::vector<json> heads = offered(rule["properties"][std::string(statement.key)]);
   for (const json& head : heads) {
@@ -318,11 +318,11 @@ TEST_CASE("the program accepts every example that the schema gives for an object
   check_field("object", definitions["object"], [](const json& value) {
     json scenario = stage();
     json& probe = scenario["objects"]["probe"] = value;
-    if (probe.value("strategy", "").find("HYBRID") != std::string::npos) {  // which goes with two groups
+    if (probe.value("strategy", "").find("HYBRID") != std::string::npos) {  // which needs two groups
       probe["group"] = "evens";
       probe["replicate_group"] = "odds";
     }
-    if (probe.contains("tokens")) {  // which a GPU computes
+    if (probe.contains("tokens")) {  // which need a GPU
       scenario["cluster"] = "h100-8";
     }
     return scenario;
@@ -355,7 +355,7 @@ TEST_CASE(
   std::set<std::string> asked;
   std::set<std::string> written;
   for (const StatementRule& statement : statement_rules()) {
-    written.insert(std::string(statement.key));  // collectives' are those of the table of operations
+    written.insert(std::string(statement.key));  // collectives are in the table of operations
   }
   static const std::regex question(R"re(\bfind\("([a-z_0-9$]+)"\))re");
   static const std::regex word(R"re("([a-z_0-9$]+)")re");

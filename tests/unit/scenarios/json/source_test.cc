@@ -93,7 +93,7 @@ TEST_CASE("UTF-8 is valid where RFC 3629 says so", "[scenarios]") {
   for (const char* good : {"", "plain", "ü€😀", "\xed\x9f\xbf", "\xf4\x8f\xbf\xbf"}) {
     CHECK(first_invalid_utf8(good) == std::string_view(good).size());
   }
-  // A lone continuation, overlong forms, a surrogate, too large, cut off.
+  // A lone continuation byte, overlong forms, a surrogate, a code point that is too large, a truncated one.
   for (const char* bad :
        {"\x80", "\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82", "\xff"}) {
     CHECK(first_invalid_utf8(std::string("12345678ab") + bad) == 10);

@@ -65,7 +65,7 @@ TEST_CASE("a table without a program's name says by its bandwidths what it is of
   text.replace(text.find("all_reduce_perf"), 15, "something");
   const auto tables = read_bench_tables(folder.write("out.txt", text));
   REQUIRE(tables.size() == 1);
-  CHECK(tables[0].op == OpKind::all_reduce);  // the large row; the bandwidths of the small one say nothing
+  CHECK(tables[0].op == OpKind::all_reduce);  // from the large row; the small one does not tell
   CHECK(tables[0].rows.size() == 1);
 }
 

@@ -13,7 +13,7 @@ namespace rollcall::measured {
 
 namespace {
 
-// What NCCL 2.28.9 prints of two nodes of 8 H100 with NCCL_DEBUG_SUBSYS=INIT,GRAPH, of one rank; most lines left out.
+// NCCL 2.28.9's output for two nodes of 8 H100 with NCCL_DEBUG_SUBSYS=INIT,GRAPH, from one rank, without most lines.
 constexpr const char* log_of_h100 = R"(n0:41:41 [0] NCCL INFO Bootstrap: Using eth0:10.0.0.1<0>
 n0:41:41 [0] NCCL INFO NCCL version 2.28.9+cuda13.0
 n0:41:42 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB eth0:10.0.0.1<0>
@@ -34,7 +34,7 @@ n0:41:42 [0] NCCL INFO comm 0x55d0 rank 0 nRanks 16 nNodes 2 localRanks 8 localR
 n0:41:42 [0] NCCL INFO 16 coll channels, 16 collnet channels, 16 nvls channels, 16 p2p channels, 2 p2p channels per peer
 )";
 
-// NCCL_TOPO_DUMP_FILE of a machine with 2 of 8 H100, shortened.
+// The NCCL_TOPO_DUMP_FILE of a machine with 2 of 8 H100, shortened.
 constexpr const char* topology = R"(<system version="1">
   <cpu host_hash="0xabc" numaid="0" affinity="ff" arch="x86_64" vendor="AuthenticAMD" familyid="175" modelid="17">
     <pci busid="0000:1a:00.0" class="0x060400" link_speed="32.0 GT/s PCIe" link_width="16">

@@ -16,14 +16,14 @@ namespace {
 
 constexpr int gpus = 8;
 
-// The same numbers on every machine, unlike the standard library's distributions.
+// Gives the same numbers on every machine, unlike the standard library's distributions.
 class Dice {
  public:
   explicit Dice(std::uint32_t seed) : engine_(seed) {}
 
   int below(int end) { return static_cast<int>(engine_() % static_cast<std::uint32_t>(end)); }
   double fraction() { return static_cast<double>(engine_() >> 8) / 16'777'216.0; }
-  // About a normal distribution: the sum of four.
+  // Approximates a normal distribution by the sum of four numbers.
   double normal() { return (fraction() + fraction() + fraction() + fraction() - 2) * std::sqrt(3.0); }
 
  private:
@@ -32,8 +32,8 @@ class Dice {
 
 enum class Fault : std::uint8_t { none, half_nic, link_down, slow_host, throttled_gpu };
 
-// What a job on some nodes of eight H100 would leave of its calls: tensor-parallel groups in nodes, each rank's
-// exchange with its like on the next two nodes, and calls of all ranks. One part is ill.
+// The recorded calls of a job on nodes of eight H100: tensor-parallel groups within nodes, each rank's exchange with
+// its counterparts on the next two nodes, and calls of all ranks. One part is slow.
 class Job {
  public:
   Job(std::uint32_t seed, Fault fault) : dice_(seed), fault_(fault), nodes_(4 + 2 * dice_.below(5)) {
@@ -99,7 +99,7 @@ class Job {
     if (fault_ == Fault::half_nic && crosses && std::ranges::find(members, rank_) != members.end()) {
       return 2;
     }
-    // Traffic goes round by another switch.
+    // Traffic is rerouted through another switch.
     return fault_ == Fault::link_down && members.size() == 2 && has_host(host_) && has_host(next()) ? 2.5 : 1;
   }
 
@@ -134,7 +134,7 @@ class Job {
   Timings timings_;
 };
 
-// Of so many jobs, in how many the ill part, and it alone, is named.
+// Returns in how many of the jobs the slow part, and only that, is named.
 int named(Fault fault, int jobs) {
   int right = 0;
   for (int seed = 0; seed < jobs; ++seed) {

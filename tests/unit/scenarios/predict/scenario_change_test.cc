@@ -1,4 +1,4 @@
-// A scenario with something changed: what each word changes, and what it leaves alone.
+// Changes to a scenario: what each word changes, and what it does not.
 
 #include "scenarios/predict/scenario_change.h"
 
@@ -43,7 +43,7 @@ TEST_CASE("a bucket is DDP's, a number of microbatches a pipeline's", "[predict]
   CHECK_FALSE(tree["objects"]["d"].contains("bucket_cap_mb_list"));
   CHECK(tree["objects"]["p"]["microbatches"] == 8);
   CHECK(tree["world_size"] == 16);
-  CHECK_FALSE(tree.contains("expect"));  // of the scenario as it was
+  CHECK_FALSE(tree.contains("expect"));  // it was for the unchanged scenario
 }
 
 TEST_CASE("another precision changes products and models, and no number of elements", "[predict]") {

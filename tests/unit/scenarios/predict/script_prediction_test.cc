@@ -1,4 +1,4 @@
-// Records with kernels, as far as they become times of steps, and what PyTorch's own counters say of the same steps.
+// The step times that follow from records with kernels, compared with PyTorch's own counters for the same steps.
 
 #include "scenarios/predict/script_prediction.h"
 
@@ -36,7 +36,7 @@ const std::string header =
     R"({"call":1,"op":"all_reduce","group":0,"numel":[8],"dtype":"float32","reduce":"SUM",)"
     R"("site":{"file":"/job/train.py","line":7,"function":"f","reason":"ddp.bucket"}})"
     "\n"
-    // Of an H100 SXM, 3350 GB/s, elementwise kernels reach 85 %: each of these takes a millisecond.
+    // Elementwise kernels reach 85 % of an H100 SXM's 3350 GB/s: each of these takes a millisecond.
     R"({"kernel":0,"kind":"elementwise","bytes":2847500000,"phase":"forward","count":3})"
     "\n"
     R"({"kernel":1,"kind":"elementwise","bytes":2847500000,"phase":"backward","count":3})"
@@ -89,7 +89,7 @@ TEST_CASE("a step is from one optimizer's end to the next, and every kernel coun
       job(header + "[\"c\",0]\n" + step + step + step + "[\"k\",0]\n" + step + "{\"end\":\"finished\"}\n"));
   CHECK(run.prediction.steps == 2);
   CHECK(run.prediction.left_out == 2);
-  CHECK(run.prediction.step == 3'500'000);  // of 3 and 4 milliseconds
+  CHECK(run.prediction.step == 3'500'000);  // the mean of 3 and 4 milliseconds
   CHECK(run.prediction.compute == 3'500'000);
   CHECK(run.prediction.idle == 0);
   CHECK(run.prediction.exposed_time() == 0);
@@ -142,7 +142,7 @@ TEST_CASE("a rank that computes longer is named, and the others' waiting is expo
   CHECK(run.prediction.slowest_compute == 3'000'000);
   REQUIRE(run.prediction.exposed.size() == 1);
   CHECK(run.prediction.exposed[0].what == "all_reduce at train.py:7");
-  CHECK(run.prediction.exposed[0].waiting == 500'000);  // one of two ranks, a millisecond
+  CHECK(run.prediction.exposed[0].waiting == 500'000);  // one of two ranks waits a millisecond
 }
 
 TEST_CASE("without a cluster a record with kernels is what it is without", "[record][predict]") {

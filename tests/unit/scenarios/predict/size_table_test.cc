@@ -26,7 +26,7 @@ TEST_CASE("sizes double from the first to the last", "[predict]") {
   }
   CHECK(sizes == std::vector<std::int64_t>{1024, 2048, 4096, 8192});
   CHECK(table("h100-8", OpKind::all_reduce, "3MB").rows.size() == 1);
-  CHECK(table("h100-8", OpKind::all_reduce, "8:64").rows.size() == 4);  // as nccl-tests: bytes
+  CHECK(table("h100-8", OpKind::all_reduce, "8:64").rows.size() == 4);  // in bytes, as in nccl-tests
   CHECK(table("h100-8", OpKind::all_reduce, "1B:9223372036854775807").rows.size() == 63);
 }
 

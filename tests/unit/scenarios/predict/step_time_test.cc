@@ -1,4 +1,4 @@
-// Steps of transformers: what adds up, what has to be slower or larger, and what is refused.
+// Training steps of transformers: which times add up, what has to be slower or larger, and what is refused.
 
 #include "scenarios/predict/step_time.h"
 
@@ -56,7 +56,8 @@ TEST_CASE("a step is what its rank spends it on", "[predict][fiber]") {
 }
 
 TEST_CASE("a long step is continued as the simulator would go on", "[predict][fiber]") {
-  // 3 rounds are simulated whole; of more, 2 and 3 are. Each further round takes as long as the one before.
+  // 3 rounds are simulated completely. If there are more, 2 and 3 rounds are simulated; each further round takes as
+  // long as the one before.
   const auto at = [](int microbatches) {
     return step("ddp=1,pp=4,microbatches=" + std::to_string(microbatches)).step;
   };
@@ -87,7 +88,7 @@ TEST_CASE("the bubble is that of the schedule", "[predict][fiber]") {
     const auto& first = prediction.stages.front();
     return static_cast<double>(first.pipeline) / static_cast<double>(prediction.step);
   };
-  // (p - 1) / (m + p - 1) of the step at least.
+  // At least (p - 1) / (m + p - 1) of the step.
   CHECK(bubble(step("ddp=1,pp=4,microbatches=4")) > 3.0 / 7);
   CHECK(bubble(step("ddp=1,pp=4,microbatches=16")) < bubble(step("ddp=1,pp=4,microbatches=4")));
   CHECK(bubble(step("ddp=1,pp=4,schedule=Interleaved1F1B,stages=2,microbatches=4")) <
@@ -111,7 +112,7 @@ TEST_CASE("one slow rank, or one with longer sequences, costs all of them", "[pr
   const StepVariant longer = predict_variant(many, "longer=5%");
   CHECK(static_cast<double>(slow.prediction.step) / static_cast<double>(even.step) ==
         Approx(1.05).margin(0.003));
-  // Attention grows with the square.
+  // Attention grows with the square of the length.
   CHECK(longer.prediction.step > slow.prediction.step);
   CHECK(longer.prediction.tokens == even.tokens);
   CHECK(slow.lost == Approx(static_cast<double>(slow.prediction.step - even.step) / 1e9 * 1024));

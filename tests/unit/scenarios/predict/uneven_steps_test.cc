@@ -1,4 +1,4 @@
-// docs/uneven-steps.md: what uneven ranks cost, as the examples say it.
+// docs/uneven-steps.md: what uneven ranks cost, according to the examples.
 
 #include <string>
 
@@ -24,7 +24,7 @@ Report run(const std::string& name, const std::string& text) {
 }
 Report run(const std::string& name) { return run(name, source_of(name)); }
 
-// Seconds of GPUs that a step of 1,024 ranks loses to the longer sequences of one.
+// Returns the GPU seconds that a step of 1,024 ranks loses to the longer sequences of one rank.
 double lost_by(const std::string& name, const std::string& longer) {
   std::string even = source_of(name);
   even.replace(even.find(longer), longer.size(), "16384");

@@ -28,7 +28,7 @@ std::int64_t value(const std::string& text) {
   return compile_expression(text, resolve).evaluate(variables, names);
 }
 
-// "offset: message -> suggestion"
+// Returns the error as "offset: message -> suggestion".
 std::string error(const std::string& text) {
   try {
     compile_expression(text, resolve);

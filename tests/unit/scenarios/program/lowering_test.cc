@@ -1,4 +1,4 @@
-// What is wrong with statements, as far as a file can tell.
+// Errors in statements, as far as the file shows them.
 
 #include <fmt/core.h>
 #include <string>
@@ -14,7 +14,7 @@ using test::problem;
 using test::problems;
 using test::quartet;
 
-// The only thing wrong with one statement; its pointer begins with "/program/0".
+// Returns the only error in one statement; its pointer begins with "/program/0".
 std::string wrong(const std::string& statement) { return problem(quartet(statement)); }
 
 std::string with_counter(const std::string& lists, const std::string& statements) {
@@ -172,7 +172,7 @@ TEST_CASE("tensors and works must be made somewhere", "[scenarios]") {
   CHECK(wrong(R"({"all_reduce": {"as": "work"}})") ==
         "/program/0/all_reduce/as: \"as\" names what an asynchronous call returns: add \"async_op\": true");
   CHECK(problems(quartet(R"({"all_reduce": "t"}, {"fill": "t", "value": 0})"))
-            .empty());  // made later, but made
+            .empty());  // created later, but it exists
 }
 
 TEST_CASE("a name means one thing", "[scenarios]") {

@@ -9,7 +9,7 @@
 namespace rollcall::scenario {
 namespace {
 
-// What a JSON value reads as in a world of 10, or what is wrong with it.
+// Returns the ranks that a JSON value means in a world of 10, or its error.
 std::string read(const std::string& text) {
   const SourceText source("a.json", text);
   const JsonTree tree = read_json(source);

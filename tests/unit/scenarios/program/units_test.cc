@@ -49,7 +49,7 @@ TEST_CASE("bad quantities say what is wrong", "[scenarios]") {
   CHECK(parse_duration("-5ms").problem == "a duration cannot be negative");
   CHECK(parse_duration("0.5ns").problem == "this duration is too small to represent");
   CHECK(parse_duration("9999999999h").problem == "this duration is too large");
-  CHECK(parse_duration("4611686018427387903ns").value == INT64_MAX / 2);  // two of them can be added
+  CHECK(parse_duration("4611686018427387903ns").value == INT64_MAX / 2);  // the sum of two still fits
   CHECK(parse_duration("4611686018427387904ns").problem == "this duration is too large");
   CHECK(parse_duration("99999999999999999999ms").problem.ends_with("such as \"5ms\""));
   CHECK(parse_duration("5sec").problem ==

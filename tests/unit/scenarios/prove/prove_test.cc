@@ -1,4 +1,4 @@
-// What a backend does, case by case, beside what the simulator says. Without a GPU the cases run on Gloo.
+// Compares what a backend does, case by case, with the simulator's prediction. Without a GPU the cases run on Gloo.
 
 #include <set>
 #include <string>

@@ -1,4 +1,4 @@
-// Records made by hand, as far as they become scenarios and reports.
+// Handmade records, which become scenarios and reports.
 
 #include "scenarios/record/recorded_script.h"
 
@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* call_site = R"("site":{"file":"/job/train.py","line":7,"function":"train"})";
 
-// What one rank has written, line by line; it began as all do.
+// Returns the record of one rank with these lines, after the usual beginning.
 std::string record_of(Rank rank, Rank world_size, const std::vector<std::string>& lines,
                       const std::string& backend = "gloo") {
   std::string text = fmt::format(
@@ -36,7 +36,7 @@ std::string call(int number, const std::string& op,
   return fmt::format(R"({{"call":{},"op":"{}",{},{}}})", number, op, more, call_site);
 }
 
-// The optimizers of this rank have stepped 40 times.
+// Returns the line of a rank whose optimizers have stepped 40 times.
 std::string updated(const std::string& digest) {
   return fmt::format(R"({{"updated":{{"parameters":124,"steps":40,"digest":"{}",{}}}}})", digest, call_site);
 }
@@ -123,7 +123,7 @@ TEST_CASE("lists that torch refuses are found in the record of a rank that ran a
   CHECK(refused_places(job({gathers("1", "1,1,1")})).empty());
 }
 
-// ---- What the recorded run came to ----
+// ---- How the recorded run ended ----
 
 TEST_CASE("where the scenario does not do what the script did, the report is the recorded run's",
           "[scenarios][record]") {

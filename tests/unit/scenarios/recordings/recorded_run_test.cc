@@ -36,7 +36,7 @@ TEST_CASE("a batch of messages is its messages and a marker that speaks for them
     CHECK(dump.records[i].p2p_seq == 1);
     CHECK(dump.records[i].is_p2p);
   }
-  CHECK(dump.records[0].state == DumpRecord::State::scheduled);  // members never have another
+  CHECK(dump.records[0].state == DumpRecord::State::scheduled);  // members never have another state
   CHECK(dump.records[2].state == DumpRecord::State::completed);
   CHECK(dump.records[3].collective_seq == 1);
 }

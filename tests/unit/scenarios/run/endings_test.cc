@@ -1,5 +1,5 @@
 // Programs that end with destroy_process_group, as nearly every script does: it blocks on one backend and not on the
-// other, and who is to blame is the same.
+// other, but the same rank is to blame.
 
 #include <string>
 

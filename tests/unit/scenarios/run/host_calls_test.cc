@@ -1,4 +1,4 @@
-// Statements about groups and the store: what they do when a scenario runs, and what is wrong with bad ones.
+// Group and store statements: what they do when a scenario runs, and the errors in bad ones.
 
 #include <string>
 #include <vector>
@@ -15,7 +15,7 @@ using test::quartet;
 
 Report run_text(const std::string& text) { return run(parse_scenario(text, "test.json"), {}); }
 
-// "ok", or "deadlock missing_participant 2".
+// Returns "ok", or text such as "deadlock missing_participant 2".
 std::string outcome(const std::string& text) {
   const Report report = run_text(text);
   const Finding* finding = finding_of(report.verdict);

@@ -17,7 +17,7 @@ using test::solo;
 using test::SoloRank;
 using Lines = std::vector<std::string>;
 
-// What a program of one rank prints.
+// Returns the output of a program of one rank.
 Lines printed(const std::string& statements, const std::string& more = "") {
   SoloRank rank;
   const Scenario scenario = parse_scenario(solo(statements, more), "dir/solo.json");
@@ -26,7 +26,7 @@ Lines printed(const std::string& statements, const std::string& more = "") {
   return rank.printed;
 }
 
-// "Type: message" of what it raises.
+// Returns the exception that it raises, as "Type: message".
 std::string raised(const std::string& statements) {
   SoloRank rank;
   const Scenario scenario = parse_scenario(solo(statements), "solo.json");
@@ -39,7 +39,7 @@ std::string raised(const std::string& statements) {
   return "nothing";
 }
 
-// The ops that a program issues.
+// Returns the ops that a program issues.
 Lines issued(const std::string& statements, const std::string& more = "") {
   SoloRank rank;
   const Scenario scenario = parse_scenario(solo(statements, more), "solo.json");

@@ -1,4 +1,4 @@
-// What keeps a run inside the memory of one machine: scenarios that would fill any of it.
+// Scenarios that would fill any machine's memory, and the limits that prevent it.
 
 #include <string>
 #include <vector>
@@ -16,7 +16,7 @@ std::string pair(const std::string& statements) {
   return R"({"world_size": 2, "program": [)" + statements + "]}";
 }
 
-// On gloo, where a call that fails does so in the call and not later on a stream.
+// On gloo, where a call fails in the call itself, and not later on a stream.
 std::string gloo_pair(const std::string& statements) {
   return R"({"world_size": 2, "backend": "gloo", "program": [)" + statements + "]}";
 }
@@ -43,7 +43,7 @@ TEST_CASE("a loop that fills the store is a verdict", "[scenarios][fiber]") {
     {"store_set": {"key": "k{i}", "value": ")" +
                                            value + R"("}}]})"));
   CHECK(kind_of(report.verdict) == FindingKind::store_size);
-  // Keys that are set anew or deleted take no more room.
+  // Keys that are set again or deleted take no additional memory.
   CHECK(verdict_word(run_text(gloo_pair(R"({"for": "i", "in": [0, 600], "do": [
     {"store_set": {"key": "k", "value": ")" +
                                         value + R"("}}, {"store_delete": {"key": "k"}}]})"))
@@ -86,13 +86,13 @@ TEST_CASE("results that differ by element and fill any memory are refused in the
           "[scenarios][fiber]") {
   for (const std::string call : {"all_gather_into_tensor", "all_to_all_single"}) {
     INFO(call);
-    // Reading the output is where the host meets what its GPU's stream came to.
+    // The host sees the failure of its GPU's stream when it reads the output.
     const Report report = run_text(
         pair(R"({"try": {"do": [{")" + call + R"(": {"numel": 100000000000, "value": "rank", "output": "o"}},
                           {"print": "{o}"}],
                    "except": [{"print": "{error_type}: {error}"}]}},
         {"all_reduce": {}})"));
-    CHECK(verdict_word(report.verdict) == "ok");  // the ranks go on after the exception
+    CHECK(verdict_word(report.verdict) == "ok");  // the ranks continue after the exception
     REQUIRE(report.output.size() == 2);
     CHECK_THAT(report.output[0].text, StartsWith("RuntimeError: " + call + ": the results differ"));
   }

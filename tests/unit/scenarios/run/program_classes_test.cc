@@ -1,6 +1,6 @@
-// Small programs, each with one mistake, and the same without it: of calls that do not match, parameters that do not,
-// orders, requests and races of messages. The classes are those of the MPI Bugs Initiative, as far as torch has them;
-// the programs are our own. Every schedule of each is run.
+// Small programs, each with one mistake, and also without it: calls or parameters that do not match, wrong orders,
+// requests, and message races. The classes are those of the MPI Bugs Initiative, as far as torch has them; the programs
+// are our own. Every schedule of each program is run.
 
 #include <algorithm>
 #include <fstream>
@@ -31,7 +31,8 @@ std::string ending(std::string_view verdict, FindingKind kind) {
   return kind == FindingKind::ok ? "ok" : fmt::format("{} {}", verdict, to_string(kind));
 }
 
-// "ok", or "deadlock unmatched_recv": what some schedule ends with. The report's own kind may say more than that.
+// Returns the endings of all schedules, such as "ok" or "deadlock unmatched_recv". The report's own kind may be more
+// specific.
 std::set<std::string> endings_of(const Report& report) {
   std::set<std::string> endings{ending(verdict_word(report.verdict), kind_of(report.verdict))};
   REQUIRE(report.search);
@@ -51,7 +52,7 @@ TEST_CASE("of every class of mistakes each program is found, and its correct twi
     const std::set<std::string> endings = endings_of(report);
     INFO(fmt::format("{}", fmt::join(endings, ", ")));
     const bool is_wrong = program.at("is_wrong").get<bool>();
-    CHECK((report.exhaustive || is_wrong));  // what is found needs no proof that there is nothing else
+    CHECK((report.exhaustive || is_wrong));  // a found mistake needs no proof that there is no other
     const bool is_found = std::ranges::any_of(program.at("expect"), [&](const Json& ending) {
       return endings.contains(ending.get<std::string>());
     });

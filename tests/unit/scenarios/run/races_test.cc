@@ -1,4 +1,5 @@
-// What timing decides: choices, threads, tensors touched too early, limits on waiting, calls nobody waits for.
+// Outcomes that timing decides: choices, threads, tensors touched too early, limits on waiting, calls that no rank
+// waits for.
 
 #include <string>
 #include <vector>
@@ -18,7 +19,7 @@ std::string pair(const std::string& statements, const std::string& more = "") {
          R"("groups": {"a": [0, 1], "b": [0, 1]}, "program": [)" + statements + "]}";
 }
 
-// "race/op_mismatch 0-1"
+// Returns text such as "race/op_mismatch 0-1".
 std::string outcome_of(const Report& report) {
   const Finding* finding = finding_of(report.verdict);
   const std::string word(verdict_word(report.verdict));
@@ -74,7 +75,7 @@ TEST_CASE("threads with groups of their own do not wait for each other", "[scena
            threads + "]}";
   };
   CHECK(outcome_of(program(R"("backend": "gloo")")) == "ok");
-  // Unless they share a stream: a call then waits for what another thread has queued before it.
+  // But if they share a stream, a call waits for calls that another thread has queued before it.
   CHECK(outcome_of(program(R"("backend": "nccl")")) == "race/order_crossing 0-1");
 }
 

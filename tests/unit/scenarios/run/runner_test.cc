@@ -1,4 +1,4 @@
-// Whole scenarios on the simulator: the way from a text to a report.
+// Whole scenarios on the simulator, from text to report.
 
 #include "scenarios/run/runner.h"
 
@@ -141,8 +141,8 @@ TEST_CASE("nesting as deep as a file may go fits a rank's stack", "[scenarios][f
   CHECK(report.of(0).exception.ends_with("again deep [0, 1, 2, 3]"));
 }
 
-// On Gloo, the root of a scatter is through when its parts have been taken, though others wait elsewhere. It went on
-// and on getting through, and the memory of the machine with it.
+// On Gloo, the root of a scatter is done when its parts have been taken, though others wait elsewhere. Once, the root
+// completed the call again and again, until the machine's memory was full.
 TEST_CASE("a thread that gets through a call while ranks are missing goes on once", "[scenarios][fiber]") {
   const Report report =
       run_text(R"({"world_size": 3, "backend": "gloo", "groups": {"some": [0, 1]}, "program": [
@@ -152,8 +152,8 @@ TEST_CASE("a thread that gets through a call while ranks are missing goes on onc
   CHECK(verdict_word(report.verdict) == "deadlock");
 }
 
-// On Gloo, a root sends to whoever has come, before all have. A scatter that a repair put in had no room for what the
-// root sent, which was written into other memory.
+// On Gloo, a root sends to the ranks that have arrived, before all have. Once, a scatter that a repair inserted had no
+// room for the data from the root, which was written into other memory.
 TEST_CASE("a repair may put in a scatter on some ranks only", "[scenarios][repair][fiber]") {
   const Report report =
       run_text(R"({"world_size": 3, "backend": "gloo", "groups": {"some": [0, 1, 2]}, "program": [

@@ -1,4 +1,4 @@
-// How long small programs of kernels and collectives take, to the nanosecond, beside the arithmetic that says so.
+// How long small programs of kernels and collectives take, to the nanosecond, with the arithmetic.
 //
 // Without a cluster, a call of two ranks takes 5 us and 1 us for each 25,000 bytes; an all_reduce moves them twice. So
 // `reduce`, of 25 MB, takes 2,005 us, and a message of 25 MB 1,005 us. Four ranks: 10 us instead of 5.
@@ -26,7 +26,7 @@ std::string kernel(int milliseconds, const std::string& more = "") {
   return fmt::format(R"({{"kernel": "{}ms"{}}})", milliseconds, more);
 }
 
-// Of a program of several ranks; `header`: more keys of the file.
+// Returns the time of a program of several ranks; `header` has more keys of the file.
 Duration time_of(const std::string& program, const std::string& header = "", int ranks = 2) {
   const Report report = run(parse_scenario(
       fmt::format(R"({{"world_size": {}, {} "program": [{}]}})", ranks, header, program), "step.json"));
@@ -34,7 +34,7 @@ Duration time_of(const std::string& program, const std::string& header = "", int
   return report.simulated_time;
 }
 
-// One step of a pipeline: the second, because the first one begins with a vote.
+// Returns the time of one step of a pipeline: the second one, because the first begins with a vote.
 Duration step_of(const std::string& schedule, int ranks, int stages, int microbatches,
                  const std::string& forward, const std::string& backward) {
   const std::string header = fmt::format(
@@ -63,13 +63,13 @@ TEST_CASE("3: three steps in line take what a GPU takes, and host time hides all
 }
 
 TEST_CASE("4: an asynchronous call runs beside the kernels behind it", "[step-times][fiber]") {
-  // 10, then the call until 12.005 beside a kernel until 15; the last one follows it.
+  // 10, then the call until 12.005 in parallel with a kernel until 15; the last kernel follows that.
   CHECK(time_of(kernel(10) + "," + start_reduce + "," + kernel(5) + R"(, {"wait": "w"},)" + kernel(1)) ==
         16'000 * us);
 }
 
 TEST_CASE("5: what the kernels beside it do not hide of a call is exposed", "[step-times][fiber]") {
-  // 10, then the call until 12.005 beside a kernel until 11; the last one waits for the call.
+  // 10, then the call until 12.005 in parallel with a kernel until 11; the last kernel waits for the call.
   CHECK(time_of(kernel(10) + "," + start_reduce + "," + kernel(1) + R"(, {"wait": "w"},)" + kernel(1)) ==
         10'000 * us + reduced + 1'000 * us);
 }
@@ -101,7 +101,7 @@ TEST_CASE("9: streams run side by side", "[step-times][fiber]") {
 }
 
 TEST_CASE("10: an event orders two streams", "[step-times][fiber]") {
-  // The side stream is through at 4, and the kernel that waits for it takes 2.
+  // The side stream is done at 4, and the kernel that waits for it takes 2.
   CHECK(time_of(kernel(4, R"(, "stream": "side")") + R"(, {"record_event": "e", "stream": "side"},)" +
                 kernel(8, R"(, "stream": "side")") + "," + kernel(1) + R"(, {"wait_event": "e"},)" +
                 kernel(2)) == 12'000 * us);
@@ -121,7 +121,7 @@ TEST_CASE("12: a collective on a stream of its own starts when that stream is th
 }
 
 TEST_CASE("13: a wait holds up the stream that it names", "[step-times][fiber]") {
-  // The call is over at 2.005; the side stream then takes 1, and the default stream has been through since 1.
+  // The call is over at 2.005; the side stream then takes 1, and the default stream has been done since 1.
   CHECK(time_of(start_reduce + R"(, {"wait": "w", "stream": "side"},)" + kernel(1, R"(, "stream": "side")") +
                 "," + kernel(1)) == reduced + 1'000 * us);
 }
@@ -145,8 +145,8 @@ TEST_CASE("16: a message starts when both streams have come to it", "[step-times
 }
 
 TEST_CASE("17: buckets of a backward hide behind the kernels of the layers before", "[step-times][fiber]") {
-  // Kernels end at 3, 6 and 9. The calls run from 3 to 5.005, from 6 to 8.005, and from 9 to 11.005: only the last
-  // one, the first layer's, is seen.
+  // Kernels end at 3, 6 and 9. The calls run from 3 to 5.005, from 6 to 8.005, and from 9 to 11.005: only the last one,
+  // the first layer's, is exposed.
   std::string backward;
   for (int layer = 3; layer > 0; --layer) {
     backward += kernel(3) + R"(, {"all_reduce": {"numel": 6250000, "async_op": true, "as": "b)" +
@@ -156,8 +156,9 @@ TEST_CASE("17: buckets of a backward hide behind the kernels of the layers befor
 }
 
 TEST_CASE("18: a gather that may not run ahead waits for the memory of a layer", "[step-times][fiber]") {
-  // Gathers take 1.005 (a broadcast). Two may be ahead: they end at 1.005, 2.010 and 3.015; layers then take 4, 0.5
-  // and 0.5 from 1.005 on. With one, the third gather starts when the first layer is over, at 5.005; it ends at 6.010.
+  // Gathers take 1.005 (a broadcast). If two may be ahead, they end at 1.005, 2.010 and 3.015, and the layers take 4,
+  // 0.5 and 0.5 from 1.005 on. With one ahead, the third gather starts when the first layer is over, at 5.005, and ends
+  // at 6.010.
   const auto layers = [](const std::string& before_third) {
     const auto gather = [](int layer) {
       return fmt::format(R"({{"broadcast": {{"numel": 6250000, "src": 0, "stream": "gathers"}}}},
@@ -178,29 +179,31 @@ TEST_CASE("18: a gather that may not run ahead waits for the memory of a layer",
 
 TEST_CASE("19: GPipe's bubble is that of the formula, and messages stand in line", "[step-times][fiber]") {
   // m = 8 microbatches on p = 4 stages, f = 1 ms, b = 2 ms, and messages of h = 5 us. Without messages: (m + p - 1)
-  // (f + b). The first microbatch crosses p - 1 borders. A stage asks for the next one only when it is through with the
-  // one before, so each of the m - 1 others is one more message late. The same backward. The barrier: 10 us.
+  // (f + b). The first microbatch crosses p - 1 borders. A stage asks for the next microbatch only when it is done with
+  // the one before, so each of the m - 1 others is late by one more message. The same holds for backward. The barrier
+  // takes 10 us.
   CHECK(step_of("GPipe", 4, 1, 8, R"({"kernel": "1ms"})", R"({"kernel": "2ms"})") ==
         (8 + 3) * 3'000 * us + 2 * (3 + 7) * 5 * us + 10 * us);
 }
 
 TEST_CASE("20: 1F1B's bubble is as long as GPipe's", "[step-times][fiber]") {
   // p = 2, m = 4. The last stage begins at f + h. Both stages then exchange a result and a gradient in one batch, m - 1
-  // times, h each; the last gradient goes back alone. The barrier of two ranks: 5 us.
+  // times, h each; the last gradient goes back alone. The barrier of two ranks takes 5 us.
   CHECK(step_of("1F1B", 2, 1, 4, R"({"kernel": "1ms"})", R"({"kernel": "2ms"})") ==
         (4 + 1) * 3'000 * us + (1 + 3 + 1) * 5 * us + 5 * us);
 }
 
 TEST_CASE("21: interleaving divides the bubble by the stages of a rank", "[step-times][fiber]") {
   // p = 4 ranks with v = 2 stages each, and half of f and b in each. Without messages: m (f + b), and a bubble of
-  // (p - 1) (f + b) / v. The first microbatch crosses all 2 p - 1 borders before a gradient comes back over them all.
+  // (p - 1) (f + b) / v. The first microbatch crosses all 2 p - 1 borders before a gradient comes back across all of
+  // them.
   for (const int microbatches : {4, 8, 16}) {
     CHECK(step_of("Interleaved1F1B", 4, 2, microbatches, R"({"kernel": "500us"})", R"({"kernel": "1ms"})") ==
           microbatches * 3'000 * us + 3 * 1'500 * us + 2 * 7 * 5 * us + 10 * us);
   }
 }
 
-// The third step of a model: the first two begin with its construction and with DDP's new buckets.
+// Tests use the third step of a model: the first two begin with its construction and with DDP's new buckets.
 namespace {
 
 Duration step_of_model(const std::string& model) {
@@ -250,9 +253,9 @@ TEST_CASE("25: of FSDP2's calls the first gather and the last reduction are seen
 
 TEST_CASE("26: where units are short, FSDP2's calls stand in line in the order of their calls",
           "[step-times][fiber]") {
-  // Forward: gathers until 505, 1010 and 1515; the last unit computes until 2015. Backward: its gather until 2020,
-  // the next one's until 2525. The last unit's gradients are there at 2520: they are reduced until 3530, and only then
-  // comes the third gather, until 4035. The reductions of the other two follow, until 5040 and 6045.
+  // Forward: gathers until 505, 1010 and 1515; the last unit computes until 2015. Backward: its gather until 2020, the
+  // next one's until 2525. The last unit's gradients are ready at 2520. They are reduced until 3530, and only then the
+  // third gather runs, until 4035. The reductions of the other two follow, until 5040 and 6045.
   CHECK(step_of_model(fully_shard(R"("forward_time": "500us", "backward_time": "500us")")) == 6'045 * us);
 }
 
@@ -261,7 +264,7 @@ TEST_CASE("27: FSDP's units share the model's time by their sizes", "[step-times
             R"("kind": "fsdp", "units": [[{"bytes": "25MB"}], [{"bytes": "25MB"}], [{"bytes": "25MB"}]],
                          "forward_time": "9ms", "backward_time": "18ms")") ==
         505 * us + 27'000 * us + 1'005 * us);
-  // What the root uses before its units and after them is one time, not two.
+  // The time of the root's parameters before and after its units counts once, not twice.
   CHECK(step_of_model(R"("kind": "fully_shard", "units": [[{"numel": 2}]], "root": {"before": [{"numel": 2}],
                          "after": [{"numel": 2}], "forward_time": "4ms", "backward_time": "8ms"})") <
         12'100 * us);
@@ -274,7 +277,7 @@ TEST_CASE("28: a model computes what its tokens ask of the GPU, and all wait for
                                tokens + R"(, "parameters": [{"bytes": "50MB", "dtype": "bfloat16"}]}},)";
     return time_of(R"({"forward": "m"})", header) - time_of("", header);
   };
-  // 25 million elements, 2 operations each and for each of 10,000 tokens.
+  // 25 million elements, with 2 operations for each element and each of 10,000 tokens.
   const Duration kernel =
       time_of(R"({"kernel": {"flops": 5e11, "dtype": "bfloat16"}})", R"("cluster": "h100-2",)");
   CHECK(step("10000") == kernel);

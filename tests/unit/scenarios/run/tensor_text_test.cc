@@ -7,7 +7,7 @@ namespace rollcall::scenario {
 TEST_CASE("one element prints as a number", "[scenarios]") {
   CHECK(tensor_text(Tensor::full({1}, 11)) == "11");
   CHECK(tensor_text(Tensor::full({1}, 0.5)) == "0.5");
-  CHECK(tensor_text(Tensor::full({1}, 0.1)) == "0.10000000149011612");  // what float32's item() prints
+  CHECK(tensor_text(Tensor::full({1}, 0.1)) == "0.10000000149011612");  // the output of float32's item()
   CHECK(tensor_text(Tensor::full({1}, 0.1, Dtype::float64)) == "0.1");
   CHECK(tensor_text(Tensor::full({1}, 1e20, Dtype::float64)) == "1e+20");
   CHECK(tensor_text(Tensor::full({1}, 1e-5, Dtype::float64)) == "1e-05");

@@ -1,4 +1,4 @@
-// Scenarios made smaller: what they come to stays, everything else goes.
+// Scenarios made smaller: their outcome stays, everything else goes.
 
 #include <nlohmann/json.hpp>
 
@@ -32,7 +32,7 @@ std::vector<std::string> real_hangs() {
   return files;
 }
 
-// 64 ranks train three epochs with DDP and ZeRO, and log and save now and then. Rank 37 has an input less.
+// 64 ranks train three epochs with DDP and ZeRO, and log and save now and then. Rank 37 has one input less.
 std::string large_job() {
   OrderedJson job = OrderedJson::parse(R"({
     "version": 1, "name": "large job", "world_size": 64, "backend": "nccl",
@@ -66,7 +66,7 @@ Signature signature_of_text(const std::string& text) {
   return signature_of(report);
 }
 
-// Its path.
+// Writes the file and returns its path.
 std::string written(const test::Folder& folder, const std::string& name, const std::string& text) {
   folder.write(name, text);
   return folder.path(name);
@@ -147,7 +147,7 @@ TEST_CASE("ranks that stay are numbered anew wherever a scenario names them", "[
                  "1-2": [{"if": "rank == 1 && rank != 2 || rank < 1 || rank >= 2",
                           "do": [{"recv": {"src": "rank - 3"}}]}]}
   })"));
-  CHECK_FALSE(keep_ranks(scenario, {1, 2}));  // they send to a rank that would be gone
+  CHECK_FALSE(keep_ranks(scenario, {1, 2}));  // they send to a rank that would be missing
 }
 
 TEST_CASE("reducing takes away what is not asked for", "[minimize]") {

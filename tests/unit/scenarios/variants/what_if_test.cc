@@ -1,4 +1,4 @@
-// Scenarios disturbed: what they survive.
+// Disturbed scenarios: what they survive.
 
 #include <algorithm>
 #include <string>
@@ -19,7 +19,7 @@ std::string came_to(const WhatIf& found, const std::string& what, const std::str
   return survival == found.survivals.end() ? "not tried" : survival->verdict;
 }
 
-// Its path.
+// Writes the file and returns its path.
 std::string written(const test::Folder& folder, const std::string& name, const std::string& text) {
   folder.write(name, text);
   return folder.path(name);

@@ -1,4 +1,4 @@
-// What can be attached to, and what servers say.
+// The targets of `attach`, and the answers of servers.
 
 #include "scenarios/watch/attach.h"
 

@@ -1,4 +1,4 @@
-// What shows a job that runs: the terminal's last row, and a page on loopback.
+// The views of a running job: the terminal's last row, and a page on loopback.
 
 #include <cstdlib>
 
@@ -15,7 +15,7 @@
 namespace rollcall::watch {
 namespace {
 
-// A terminal of 24 rows and 40 columns, and what was written to it.
+// A terminal of 24 rows and 40 columns, and its output.
 class Terminal {
  public:
   Terminal() : reader_(::posix_openpt(O_RDWR | O_NOCTTY)) {
@@ -44,7 +44,7 @@ Address address_of(const LivePage& page) {
   return {"127.0.0.1", static_cast<std::uint16_t>(std::stoi(url.substr(url.find(':', 5) + 1)))};
 }
 
-// What a browser gets for this request; the status where it is refused.
+// Returns what a browser gets for this request; the status if it is refused.
 std::string asked(LivePage& page, const std::string& path, const std::string& host = "127.0.0.1") {
   real::Pipe answer;
   real::ChildProcess browser([&] {
@@ -133,7 +133,7 @@ TEST_CASE("a page that cannot be made says why, and the next one is tried again"
 TEST_CASE("those who ask or read too slowly lose their place, and the next one gets the page", "[watch]") {
   LivePage page(0, [] { return std::string(std::size_t{64} << 20U, 'x'); }, {1, 1});
   const std::string question =
-      GENERATE(std::string("GET /"), std::string());  // half a question; or a whole one, and no reading
+      GENERATE(std::string("GET /"), std::string());  // half a request; or a whole one, unread
   std::vector<real::Descriptor> strangers;
   for (int stranger = 0; stranger < 4; ++stranger) {  // as many as are answered at a time
     strangers.push_back(connect_to_server(address_of(page), second));

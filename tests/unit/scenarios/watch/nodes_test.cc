@@ -1,4 +1,4 @@
-// Supervisors of several nodes, and strangers who come in their place.
+// Supervisors of several nodes, and strangers that connect in their place.
 
 #include "scenarios/watch/nodes.h"
 
@@ -36,7 +36,7 @@ NodeOptions options(int node, std::uint16_t port, const std::string& secret = to
   return {node, {"127.0.0.1", port}, secret};
 }
 
-// Both sides for a while, or until `done`.
+// Serves both sides for a while, or until `done`.
 template <typename Done>
 bool serve(NodeHub& hub, NodeMember& member, const std::vector<RankMoment>& ranks, const Done& done) {
   for (const Time until = monotonic_now() + 4 * second; monotonic_now() < until;) {
@@ -49,7 +49,7 @@ bool serve(NodeHub& hub, NodeMember& member, const std::vector<RankMoment>& rank
   return false;
 }
 
-// Says something and returns whether the hub has hung up.
+// Sends the bytes, and returns whether the hub has refused the connection.
 bool is_refused(NodeHub& hub, const std::string& bytes) {
   const real::Descriptor stranger = connect_to_server({"127.0.0.1", hub.port()}, second);
   const std::size_t before = hub.refused();
@@ -102,7 +102,7 @@ TEST_CASE("node 0 asks, and a node hears it", "[watch]") {
   NodeHub hub(options(0, 0), folder.path());
   NodeMember member(options(1, hub.port()));
   REQUIRE(serve(hub, member, {}, [&] { return hub.connected() == 1 && member.is_connected(); }));
-  hub.collect(10 * millisecond);  // nobody answers: it goes on
+  hub.collect(10 * millisecond);  // no node answers, and the hub continues
   bool is_asked = false;
   for (const Time until = monotonic_now() + second; !is_asked && monotonic_now() < until;) {
     is_asked = member.serve(monotonic_now(), {});
@@ -158,7 +158,7 @@ TEST_CASE("a hub that does not read costs a node two seconds, and then it is gon
   const real::Descriptor listener = real::listen_at("127.0.0.1", 0);
   NodeMember member(options(1, real::own_port(listener)));
   const test::Folder folder;
-  // A hub that proves the token, asks for what ranks left and never reads it.
+  // A hub that proves the token, asks for the ranks' recordings and never reads them.
   member.serve(monotonic_now(), {});
   real::Descriptor hub;
   for (const Time until = monotonic_now() + second; !hub.is_open() && monotonic_now() < until;) {

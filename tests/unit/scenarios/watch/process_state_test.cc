@@ -1,4 +1,4 @@
-// What processes do, by /proc.
+// What processes are doing, according to /proc.
 
 #include "scenarios/watch/process_state.h"
 

@@ -30,7 +30,7 @@ TEST_CASE("a dump's records are a timeline that begins with the first of them", 
   }
   builder.call(0, "all_reduce", 1000, false);
   const Report report = recorded(builder.job);
-  REQUIRE(report.timeline.spans().size() == 4);  // with the one that rank 1 owes
+  REQUIRE(report.timeline.spans().size() == 4);  // including the one that rank 1 owes
   const std::vector<Span> spans = spans_of(report, 0);
   CHECK(spans[0].start == 0);
   CHECK(spans[0].end > 0);
@@ -61,7 +61,7 @@ TEST_CASE("ends that were noticed together are not drawn as durations", "[traces
     for (int i = 0; i < 4; ++i) {
       check::DumpRecord& record = builder.call(rank, "all_reduce");
       record.created_ns = 1'000'000 + i * 5'000'000 + rank * 1'000'000;  // rank 1 is later
-      record.completed_ns = 100'000'000 + i * 1'000;                     // one look, long after
+      record.completed_ns = 100'000'000 + i * 1'000;                     // noticed together, long after
     }
   }
   for (const Rank rank : {0, 1}) {

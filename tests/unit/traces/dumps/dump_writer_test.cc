@@ -31,7 +31,7 @@ std::vector<std::string> sets() {
 
 using Writer = std::string (*)(const JobDump& job, const RankDump& dump);
 
-// What comes back when every rank's dump is written and read again.
+// Writes every rank's dump and reads it again.
 ReadResult written_and_read(const JobDump& job, Writer write) {
   const test::Folder folder;
   for (const RankDump& dump : job.ranks) {
@@ -73,7 +73,7 @@ TEST_CASE("a dump that was written reads back as it was", "[flight-recorder]") {
   for (const std::string& set : sets()) {
     CAPTURE(set);
     if (set.find("gloo_missing_rank") != std::string::npos) {
-      continue;  // drawn with states and times, which Gloo's recorder never writes
+      continue;  // it has states and times that Gloo's recorder never writes
     }
     const JobDump before = read_recordings({set}).job;
     const ReadResult pickled = written_and_read(before, write_dump_pickle);

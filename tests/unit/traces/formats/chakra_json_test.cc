@@ -9,7 +9,7 @@ namespace {
 using test::diagnosis_of;
 using test::Folder;
 
-// A message as protobuf prints it: enums by name, 64 bits as texts, no separator to the next.
+// A message as protobuf prints it: enums by name, 64-bit numbers as text, no separator before the next one.
 std::string printed(int id, int comm_type, int bytes) {
   return fmt::format(
       "{{\n  \"id\": \"{}\",\n  \"name\": \"comm}}{{\",\n  \"type\": \"COMM_COLL_NODE\",\n"

@@ -10,7 +10,7 @@ namespace {
 using test::diagnosis_of;
 using test::Folder;
 
-// Files as Chakra's own writer makes them: every message behind its length.
+// Files like those of Chakra's own writer: every message follows its length.
 class ChakraFile {
  public:
   ChakraFile() {

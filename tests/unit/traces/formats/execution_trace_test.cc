@@ -31,7 +31,7 @@ std::string file(const std::string& nodes) {
                      nodes, groups_node);
 }
 
-// A reduction in its newer form, where tensors come first, and in its older one.
+// A reduction in its newer form, in which tensors come first, and in its older one.
 std::string all_reduce(int id, int seq, int numel) {
   const bool is_new = id % 2 == 0;
   return node(id, "allreduce",

@@ -1,4 +1,4 @@
-// What a job leaves beside its recordings: every kind in tests/data/job_artifacts, and lines of each.
+// The files of a job besides its recordings: every kind in tests/data/job_artifacts, and lines of each.
 
 #include "traces/formats/job_evidence.h"
 

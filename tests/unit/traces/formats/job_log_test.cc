@@ -75,7 +75,7 @@ TEST_CASE("ProcessGroupWrapper finds sizes that differ, and calls without tensor
   folder.write("job.log", wrapper_line(0, 1, print("ALLREDUCE", "2", 7), "SequenceNumber=7OpType=BARRIER"));
   diagnosis = diagnosis_of(folder);
   CHECK(diagnosis.finding.kind == FindingKind::op_type_mismatch);
-  CHECK(diagnosis.finding.tie);  // two fingerprints are no majority
+  CHECK(diagnosis.finding.tie);  // two fingerprints are not a majority
 }
 
 TEST_CASE("monitored_barrier names the ranks that did not come", "[traces]") {
@@ -100,7 +100,7 @@ TEST_CASE("the watchdogs say who had not even enqueued what timed out", "[traces
   CHECK(diagnosis.finding.culprits == RankSet{2});
   CHECK(diagnosis.confidence == Diagnosis::Confidence::low);
   folder.write("job.err", watchdog_line(0, 13) + watchdog_line(1, 13));
-  CHECK(diagnosis_of(folder).finding.kind == FindingKind::no_fault);  // nobody to be blamed by it
+  CHECK(diagnosis_of(folder).finding.kind == FindingKind::no_fault);  // blames no rank
 }
 
 TEST_CASE("the desync report names who did not join", "[traces]") {

@@ -9,7 +9,7 @@ namespace {
 using test::diagnosis_of;
 using test::Folder;
 
-// A call as it stands in a profiler's file: the host's side, and the kernel with the arguments.
+// A call as in a profiler's file: the host's side, and the kernel with the arguments.
 std::string call(int id, const std::string& name, int numel, int seq, int issued_us, int kernel_us) {
   return fmt::format(R"({{"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "pid": 4242, "tid": 1,
       "ts": {1}, "dur": 5, "args": {{"External id": {0}}}}},
@@ -33,7 +33,7 @@ std::string trace(int rank, const std::string& events) {
 
 TEST_CASE("a profiler's trace is of the rank it names, and each call counts once", "[traces]") {
   const Folder folder;
-  // Kernels may come before the calls they belong to, and the file's name says anything.
+  // Kernels may come before their calls, and the file may have any name.
   folder.write("host17.pt.trace.json", trace(2, call(8, "allreduce", 64, 5, 900, 100) + "," +
                                                     call(7, "_allgather_base", 32, 4, 100, 50)));
   const ReadResult result = read_recordings({folder.path()});

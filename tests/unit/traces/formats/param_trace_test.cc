@@ -33,7 +33,7 @@ TEST_CASE("PARAM traces are read with the groups they set up", "[traces]") {
   CHECK(result.job.groups[result.job.ranks[0].records[0].group].members == std::vector<Rank>{2, 3, 4});
   CHECK(result.job.ranks[0].records.size() == 2);
   CHECK(diagnosis_of(folder).finding.kind ==
-        FindingKind::no_fault);  // what is exchanged may differ from rank to rank
+        FindingKind::no_fault);  // exchanged sizes may differ from rank to rank
 }
 
 TEST_CASE("a PARAM trace with another call names its rank", "[traces]") {

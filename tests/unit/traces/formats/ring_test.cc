@@ -18,7 +18,7 @@ using test::RingBuilder;
 constexpr std::uint64_t begin = 1'790'000'000'000'000'000;
 constexpr std::uint64_t step = 10'000'000;
 
-// `calls` of which the last is not over, unless `is_through`.
+// Returns a ring with `calls` calls, the last of which is not over, unless `is_through`.
 std::string ring_of(Rank rank, std::uint64_t calls, bool is_through) {
   RingBuilder ring(rank, 3, 16);
   ring.world("0,1,2").call(1, "all_reduce");

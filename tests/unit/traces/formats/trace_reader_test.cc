@@ -1,4 +1,4 @@
-// Traces are read back as they were written, and Kineto's as torch.profiler writes them.
+// Traces are read back as they were written, and Kineto traces as torch.profiler writes them.
 
 #include "traces/formats/trace_reader.h"
 
@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder that goes away.
+// A temporary folder.
 struct Folder {
   fs::path path = fs::temp_directory_path() / ("rollcall_traces_test." + std::to_string(::getpid()));
   Folder() { fs::create_directories(path); }
@@ -51,7 +51,7 @@ Report hang() {
   return report;
 }
 
-// What of a span a trace holds, with the times from the first span on.
+// The parts of a span that a trace keeps, with times relative to the first span.
 using Look = std::tuple<Rank, Time, Time, std::string, std::string, std::int64_t, Rank>;
 
 std::vector<Look> looks_of(const Report& report) {
@@ -94,7 +94,7 @@ TEST_CASE("a Chrome trace reads back as the timeline it was written from", "[tra
     CHECK(again.world_size == 3);
     CHECK(again.scenario == "a hang");
     CHECK(looks_of(again) == looks_of(report));
-    CHECK(std::holds_alternative<Completed>(again.verdict));  // nobody has judged it
+    CHECK(std::holds_alternative<Completed>(again.verdict));  // it was not judged
   }
 }
 

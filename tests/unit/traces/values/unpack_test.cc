@@ -18,7 +18,7 @@ using test::Folder;
 
 const fs::path data = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data";
 
-// What is said when `bytes` do not unpack into `bytes_max`.
+// Returns the error when `bytes` do not unpack into `bytes_max`.
 std::string complaint_about(std::string_view bytes, std::size_t bytes_max = std::size_t{1} << 20) {
   std::string into;
   try {

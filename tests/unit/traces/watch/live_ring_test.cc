@@ -1,4 +1,4 @@
-// The supervisor's look at a ring that its rank still writes.
+// How the supervisor reads a ring that its rank is still writing.
 
 #include "traces/watch/live_ring.h"
 

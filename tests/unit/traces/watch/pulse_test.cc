@@ -1,4 +1,4 @@
-// The line about a job that runs: how fast it is, and whom the others wait for.
+// The line about a running job: its speed, and the rank that the others wait for.
 
 #include "traces/watch/pulse.h"
 
@@ -7,8 +7,8 @@
 namespace rollcall::watch {
 namespace {
 
-// Ten looks a second at four ranks that make ten calls a second each, and step twice a second. Rank `late` computes
-// while the others wait.
+// Takes ten samples a second of four ranks that each make ten calls and two steps a second. Rank `late` computes while
+// the others wait.
 void pass(Pulse& pulse, Time& now, Duration time, Rank late, std::uint64_t& calls) {
   for (const Time end = now + time; now < end;) {
     now += 100 * millisecond;

@@ -1,4 +1,4 @@
-// When silence is a standstill, and when a job only takes its time.
+// When silence is a hang, and when a job is only slow.
 
 #include "traces/watch/stall.h"
 
@@ -15,7 +15,7 @@ std::vector<RankMoment> waiting(std::uint64_t moves, Activity other = Activity::
   return {{0, moves, true}, {1, moves, false, false, other}};
 }
 
-// Looks every tenth of a second; what the last look said.
+// Checks every tenth of a second, and returns the last result.
 State pass(Stall& stall, Time& now, Duration time, const std::vector<RankMoment>& ranks) {
   State state = State::moves;
   for (const Time end = now + time; now < end;) {
@@ -25,7 +25,7 @@ State pass(Stall& stall, Time& now, Duration time, const std::vector<RankMoment>
   return state;
 }
 
-// How long it takes until the silence is called a standstill; at most two minutes.
+// Returns how long it takes until the silence counts as a hang; at most two minutes.
 Duration until_standstill(Stall& stall, Time& now, const std::vector<RankMoment>& ranks) {
   const Time begin = now;
   while (stall.look(now, ranks) != State::stands_still && now - begin < 120 * second) {

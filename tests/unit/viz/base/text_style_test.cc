@@ -65,9 +65,9 @@ TEST_CASE("text breaks at spaces and at its own line ends") {
   CHECK(wrap("first\nsecond\n", 100) == Lines{"first", "second"});
   CHECK(wrap("  kept", 100) == Lines{"  kept"});
   CHECK(wrap("", 100) == Lines{""});
-  CHECK(wrap("waits for rank 0", 14) == Lines{"waits for", "rank 0"});  // a number stays with its word
+  CHECK(wrap("waits for rank 0", 14) == Lines{"waits for", "rank 0"});  // a number stays with its noun
   CHECK(wrap("in all_reduce #3 of", 13) == Lines{"in", "all_reduce #3", "of"});
-  CHECK(wrap("rank 0", 4) == Lines{"rank", "0"});  // unless there is no room
+  CHECK(wrap("rank 0", 4) == Lines{"rank", "0"});  // unless they do not fit
 }
 
 }  // namespace rollcall::viz

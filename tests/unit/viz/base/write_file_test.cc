@@ -16,7 +16,7 @@ namespace {
 using rollcall::test::contents;
 namespace fs = std::filesystem;
 
-// A directory of its own, gone with the test.
+// A temporary folder, which is removed after the test.
 struct Folder {
   fs::path path = fs::temp_directory_path() / ("rollcall_write_file_test." + std::to_string(::getpid()));
   Folder() { fs::create_directories(path); }

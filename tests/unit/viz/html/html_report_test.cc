@@ -18,7 +18,7 @@ std::string page(const Report& report) {
   return std::move(out).str();
 }
 
-// What a reader sees who forbids scripts and styles.
+// Returns what a reader sees without scripts and styles.
 std::string static_text(const Report& report) {
   const std::string html = page(report);
   const std::size_t begin = html.find("<main>");

@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// What the script reads, read here: the header, and the numbers behind it.
+// The data that the page's script reads: the header, and the numbers after it.
 struct Unpacked {
   Json header;
   std::vector<std::uint64_t> numbers;
@@ -125,7 +125,7 @@ TEST_CASE("messages carry how far away their other end is, and an arrow from the
   samples::record_message(report, 1, -1, "recv", 5);
   const Unpacked data(report);
   CHECK(data.header["arrows"] == 1);
-  // By rank: +2 is 1 + 4, nobody known is 0, -2 is 1 + 3; then the arrow from 2 to 0 a nanosecond after 20.
+  // By rank: +2 is 1 + 4, an unknown rank is 0, -2 is 1 + 3; then the arrow from 2 to 0, a nanosecond after 20.
   CHECK(data.numbers == Numbers{10, 31, 0, 0, 5, 5, 0, 1, 0, 0, 20, 21, 1, 0, 4, 2, 0, 21});
 }
 

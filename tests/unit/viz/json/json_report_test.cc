@@ -86,7 +86,7 @@ TEST_CASE("a run that completed has a kind and an empty list of culprits") {
   CHECK(json["kind"] == "ok");
   CHECK(json["culprits"] == Json::array());
   CHECK_FALSE(json.contains("at"));
-  CHECK_FALSE(json.contains("expected"));  // nobody expected anything
+  CHECK_FALSE(json.contains("expected"));  // there was no expectation
 }
 
 TEST_CASE("a mismatch lists who called what") {

@@ -10,7 +10,7 @@
 namespace rollcall::viz {
 namespace {
 
-// Of a kind of finding, be it a verdict's or a recording's.
+// True for an explanation of a kind of finding, of a verdict or of a recording.
 bool is_kind(const Explanation& explanation) {
   return explanation.word != "ok" && parse_finding_kind(explanation.word).has_value();
 }

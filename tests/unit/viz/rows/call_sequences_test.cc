@@ -25,7 +25,7 @@ Report hang(Rank world_size, std::int64_t common) {
   return report;
 }
 
-// Culprits have columns of their own; here nobody is one.
+// Culprits have columns of their own; here no rank is a culprit.
 Report blameless(Rank world_size) {
   Report report = samples::missing_rank(world_size);
   std::get<Deadlock>(report.verdict).finding.culprits = {};

@@ -10,7 +10,7 @@ TEST_CASE("a duration is told in the unit that suits it") {
   CHECK(duration_phrase(999) == "999 ns");
   CHECK(duration_phrase(1'000) == "1 us");
   CHECK(duration_phrase(41'250) == "41.25 us");
-  CHECK(duration_phrase(2'000'100) == "2 ms");  // what is cut off is below a thousandth
+  CHECK(duration_phrase(2'000'100) == "2 ms");  // the omitted part is less than a thousandth
   CHECK(duration_phrase(2'005'000) == "2.005 ms");
   CHECK(duration_phrase(3'600 * second) == "3600 s");
 }

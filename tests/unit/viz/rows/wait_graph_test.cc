@@ -18,7 +18,7 @@ Call call_on(std::string op, std::string group) {
   return call;
 }
 
-// Rank r waits for what `targets` says, in a barrier of its own.
+// Rank r waits for the ranks in `targets`, in a barrier of its own.
 Report waits(const std::vector<RankSet>& targets, RankSet culprits = {}) {
   std::vector<RankClass> classes;
   for (std::size_t i = 0; i < targets.size(); ++i) {

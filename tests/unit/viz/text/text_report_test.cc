@@ -19,7 +19,7 @@ std::string text(const Report& report, Detail detail = Detail::normal) {
 
 auto lines_in(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }
 
-// Every rank prints one line, of its own.
+// Every rank prints its own line.
 void print_by_rank(Report& report) {
   for (Rank rank = 0; rank < report.world_size; ++rank) {
     report.output.push_back({rank, 0, false, "I am rank " + std::to_string(rank)});
@@ -89,7 +89,7 @@ TEST_CASE("on a tie no rank's line is singled out") {
   auto& finding = std::get<Mismatch>(report.verdict).finding;
   finding.tie = true;
   finding.culprits = {0, 1, 2, 3};
-  CHECK_THAT(text(report), Contains("\n  --> sizes.json:9:9\n"));  // where they met
+  CHECK_THAT(text(report), Contains("\n  --> sizes.json:9:9\n"));  // the place where they met
   CHECK_THAT(text(report), Contains("   = tie: no side has a majority"));
 }
 
@@ -173,7 +173,7 @@ TEST_CASE("ranks that differ only in their number of inputs share a row when the
     report.ranks.push_back(samples::finished({rank}, 5 + rank));
   }
   const std::string shown = text(report);
-  CHECK_THAT(shown, Contains("   |  rank 0       finished after 5 inputs\n"));  // the culprit stays alone
+  CHECK_THAT(shown, Contains("   |  rank 0       finished after 5 inputs\n"));  // the culprit has its own row
   CHECK_THAT(shown, Contains("   |  ranks 1-999  finished after 6 to 1004 inputs\n"));
   CHECK(lines_in(text(report, Detail::verbose)) > 1000);
 }
@@ -267,7 +267,7 @@ TEST_CASE("color changes nothing but the looks") {
   std::string colored = text_report(report, {Detail::normal, true});
   CHECK_THAT(colored, StartsWith("\x1b[1;31merror[deadlock]\x1b[0m"));
   CHECK_THAT(colored, Contains("\x1b[1;31mrank 0\x1b[0m"));      // the culprit
-  CHECK_THAT(colored, !Contains("\x1b[1;31mranks 1-3\x1b[0m"));  // not those who wait
+  CHECK_THAT(colored, !Contains("\x1b[1;31mranks 1-3\x1b[0m"));  // not the waiting ranks
   for (auto begin = colored.find('\x1b'); begin != std::string::npos; begin = colored.find('\x1b')) {
     colored.erase(begin, colored.find('m', begin) - begin + 1);
   }

@@ -1,7 +1,7 @@
 #include "viz/traces/chrome_trace.h"
 
-// The rules that trace readers hold us to, checked on the written text: what breaks one of them is
-// dropped or drawn wrong without a word.
+// The rules of trace readers, checked on the written text: readers silently drop or misdraw anything that breaks a
+// rule.
 
 #include <nlohmann/json.hpp>
 
@@ -101,7 +101,7 @@ Recording eventful() {
 
 Lane lane_of(const Json& event) { return {event["pid"].get<int>(), event["tid"].get<int>()}; }
 
-// A time of the trace. Exact for the short times of these tests; "all their nanoseconds" has its own.
+// Returns a time of the trace. It is exact for the short times of these tests; "all their nanoseconds" has its own.
 std::int64_t nanoseconds(const Json& number) { return std::llround(number.get<double>() * 1000); }
 
 }  // namespace
@@ -176,7 +176,7 @@ TEST_CASE("slices of one lane never overlap") {
     CHECK(start >= free_from[lane]);
     free_from[lane] = start + nanoseconds(event["dur"]);
   }
-  CHECK(free_from.size() == 2 + 2 * 3);  // two programs that compute, and two calls at once each
+  CHECK(free_from.size() == 2 + 2 * 3);  // two programs that compute, and three ranks with two calls at once
 }
 
 TEST_CASE("asynchronous calls that follow each other share a lane, per group") {
@@ -205,7 +205,7 @@ TEST_CASE("events are in order of time") {
       now = nanoseconds(event["ts"]);
     }
   }
-  CHECK(now == 6'000);  // what the culprit did instead is drawn a little longer
+  CHECK(now == 6'000);  // the culprit's alternative is drawn slightly longer
 }
 
 TEST_CASE("a call that never returned is open, last on its lane, and marked with the verdict") {

@@ -26,7 +26,7 @@ struct Slice {
   std::int64_t end = never;
 };
 
-// Exact for times below 2^53 ns / 1000, which tests stay under.
+// Exact for times below 2^53 ns / 1000; tests stay below that.
 std::int64_t nanoseconds(const Json& number) { return std::llround(number.get<double>() * 1000); }
 
 bool is_small_integer(const Json& value, std::int64_t least) {
@@ -34,7 +34,7 @@ bool is_small_integer(const Json& value, std::int64_t least) {
          value.get<std::int64_t>() <= std::numeric_limits<std::uint32_t>::max();
 }
 
-// One walk over the events of a trace.
+// One pass over the events of a trace.
 class Validator {
  public:
   explicit Validator(const std::string& text) : text_(text) {}
@@ -143,7 +143,7 @@ class Validator {
     }
   }
 
-  // Slices of one lane come by start, and each lies inside or behind the one before.
+  // The slices of a lane are sorted by start, and each lies within or after the one before.
   void check_slices() {
     for (const auto& [lane, slices] : slices_) {
       std::vector<Slice> around;

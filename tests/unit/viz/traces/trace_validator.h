@@ -1,17 +1,17 @@
 #pragma once
 
-// Holds a trace to the rules its readers have: what breaks one of them is dropped or drawn wrong without
-// a word. One sentence per rule that is broken; none: the trace loads as it was meant.
+// Checks a trace against the rules of its readers, which silently drop or misdraw anything that breaks a rule. Returns
+// one sentence per broken rule; none if the trace loads as intended.
 
 #include <string>
 #include <vector>
 
 namespace rollcall::viz::test {
 
-// Trace-event JSON, as Perfetto's importer takes it.
+// Trace-event JSON, as Perfetto's importer reads it.
 std::vector<std::string> chrome_trace_problems(const std::string& text);
 
-// One rank's file, as Holistic Trace Analysis takes it; the rules above included.
+// One rank's file, as Holistic Trace Analysis reads it; this includes the rules above.
 std::vector<std::string> kineto_trace_problems(const std::string& text, int rank);
 
 // Perfetto's protobuf.

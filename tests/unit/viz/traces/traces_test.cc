@@ -1,4 +1,4 @@
-// All traces of one kind of run: a deadlock of 64 ranks with asynchronous calls, computing and arrows.
+// All kinds of traces for one run: a deadlock of 64 ranks with asynchronous calls, computation and arrows.
 
 #include <nlohmann/json.hpp>
 
@@ -26,7 +26,7 @@ namespace {
 using Json = nlohmann::json;
 using Problems = std::vector<std::string>;
 
-// Rank 5 leaves early. Every rank computes a time of its own, and has two calls in flight at once.
+// Rank 5 leaves early. Every rank computes for a different time, and has two calls in flight at once.
 Report hang(Rank world_size, const std::string& backend) {
   sim::Options options{
       .world_size = world_size, .backend = backend, .groups = {{"evens", {}}}, .timeline = true};
