@@ -1,4 +1,4 @@
-"""Loads the dumps of a folder as PyTorch's analyzer does, and checks what that relies on."""
+"""Loads the dumps of a folder as PyTorch's analyzer does, and checks what the analyzer relies on."""
 
 import ast
 import os
@@ -15,7 +15,7 @@ for name in sorted(os.listdir(sys.argv[1])):
     assert list(dump) == ["version", "pg_config", "comm_lib_version", "pg_status", "entries"], list(dump)
     rank = int(name.rsplit("_", 1)[1])
     of_gloo = any(entry["profiling_name"].startswith("gloo:") for entry in dump["entries"])
-    for key, group in dump["pg_config"].items():  # Gloo lists the group made last, by no name
+    for key, group in dump["pg_config"].items():  # Gloo lists the last created group, without a name
         assert group["name"] == key and (key == "" if of_gloo else key.isdigit())
         assert of_gloo or rank in ast.literal_eval(group["ranks"])
     for index, entry in enumerate(dump["entries"]):

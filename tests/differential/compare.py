@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Runs drawn PyTorch programs as real processes and on simulated ranks, and compares what every rank did.
+"""Runs random PyTorch programs as real processes and on simulated ranks, and compares what every rank did.
 
     tests/differential/compare.py ROLLCALL FIRST COUNT [--python PYTHON] [--keep FOLDER] [--jobs N]
 
-Compared are, per rank: how it ended (finished, left, raised what, or never), at which statement, and every value bit
-by bit. A drawn program that is right must be ok. Where a mistake makes Gloo do what nothing defines, it is enough that
-rollcall reports the mistake. `run` must say of the recording what `record` said, or `record` must say that the recording
-is not what the script did. Ends with 1 if a program differs; the program is made small and kept in FOLDER. Ends with 77
-where there is no torch.
+For each rank, it compares how the rank ended (finished, left, raised which exception, or never), at which statement,
+and every value bit by bit. A correct program must be ok. If a mistake makes Gloo do something undefined, it is enough
+that rollcall reports the mistake. `run` must report the same on the recording as `record` did, or `record` must say
+that the recording is not what the script did. The exit code is 1 if a program differs, which is then minimized and kept
+in FOLDER, and 77 if there is no torch.
 """
 
 import argparse
@@ -27,10 +27,10 @@ import time
 sys.dont_write_bytecode = True
 import draw
 
-REAL_TIMEOUTS = 5, 30, 240  # seconds, of Gloo's calls; on a busy machine a rank can be late, so a difference must stay
+REAL_TIMEOUTS = 5, 30, 240  # seconds, for Gloo's calls; on a busy machine a rank can be late, so a difference must persist
 LOST = re.compile("timed out|timeout|connection|enforce|socket|closed|read error|write error|failed to recv|"
                   "failed to pass monitoredBarrier|received errors while waiting", re.I)
-MINIMIZED = 3  # programs; the others are kept as they are
+MINIMIZED = 3  # programs; the others are kept unchanged
 
 
 class Ranks(dict):
@@ -83,7 +83,7 @@ def run_real(file, world, python, timeout):
             text += output.read()
         return text
 
-    until = time.monotonic() + 30 + 2 * timeout  # with imports
+    until = time.monotonic() + 30 + 2 * timeout  # includes imports
     while time.monotonic() < until:
         ended = len(re.findall(r"^@\d+ end ", said(), re.M))
         if ended + sum(rank.poll() is not None for rank in ranks) >= world:
@@ -112,7 +112,7 @@ def run_simulated(file, world, rollcall, python):
 
 
 def difference(world, statements, is_right, options):
-    """None where both agree; else in a few words how they do not."""
+    """Returns None if both agree, otherwise a short description of the difference."""
     with tempfile.TemporaryDirectory(prefix="differential.") as folder:
         file = os.path.join(folder, "program.py")
         pathlib.Path(file).write_text(draw.script(statements))
@@ -144,7 +144,7 @@ def difference_of_ranks(world, simulated, verdict, real):
 
 
 def minimized(world, statements, is_right, options):
-    """The fewest statements that still differ."""
+    """Returns the fewest statements that still differ."""
     at = 0
     while at < len(statements):
         fewer = statements[:at] + statements[at + 1:]
@@ -156,7 +156,7 @@ def minimized(world, statements, is_right, options):
 
 
 def torch_of(python):
-    """Its version; empty where that Python has none"""
+    """Returns torch's version; empty if that Python has no torch."""
     if not python:
         return ""
     asked = subprocess.run([python, "-c", "import torch; print(torch.__version__)"], capture_output=True, text=True)

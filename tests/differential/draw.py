@@ -1,8 +1,7 @@
 """Draws PyTorch programs for N ranks: a seed gives a list of statements, and the list a script.
 
-A statement is a line of Python that every rank runs, or a few. `say(step, ...)` in it prints every bit of a value, so
-that two runs of a program can be compared. A drawn program is right and ends on every rank, or has one mistake on one
-rank.
+A statement is one or a few lines of Python that every rank runs. Its `say(step, ...)` prints every bit of a value, so
+that two runs of a program can be compared. A program is correct and ends on every rank, or has one mistake on one rank.
 """
 
 import random
@@ -107,7 +106,7 @@ class Drawing:
         return f"t = {self.tensor()}; dist.broadcast(t, src={self.rank()}); say({self.step}, t)"
 
     def reduce(self):
-        root = self.rank()  # what the others' buffers hold afterwards is not defined
+        root = self.rank()  # the others' buffers are undefined afterwards
         return (f"t = {self.tensor()}; dist.reduce(t, dst={root}, op=dist.ReduceOp.SUM); "
                 f"say({self.step}, t if rank == {root} else 0)")
 
@@ -334,7 +333,7 @@ KINDS = ("all_reduce", "all_reduce", "broadcast", "reduce", "all_gather", "gathe
          "all_gather_into_tensor", "coalesced", "more_objects", "later", "shapes", "counter", "awaited", "any_order",
          "busy_group", "outsider", "halves", "accumulated", "buffers", "unused", "zero")
 
-# What a mistake makes of a statement, on one rank alone. `{}` is the statement.
+# How a mistake changes a statement, on only one rank. `{}` is the statement.
 MISTAKES = {
     "skip": "",
     "twice": "{0}\n{0}",
@@ -347,20 +346,20 @@ MISTAKES = {
 
 
 OTHER_DTYPE = {"float32": "float64", "float64": "float32", "int32": "int64", "int64": "float64", "uint8": "int32"}
-# And what it makes of an argument: (pattern, replacement).
+# And how it changes an argument: (pattern, replacement).
 WRONG_ARGUMENTS = {
     "another root": (r"(src|dst)=\d", r"\1=(1 if rank else 0)"),
     "another dtype": (r"torch\.(float32|float64|int32|int64|uint8), (\d)",
                       lambda found: f"torch.{OTHER_DTYPE[found[1]]}, {found[2]}"),
     "another operation": (r"ReduceOp\.\w+", "ReduceOp.MIN"),
-    "another peer": (r"\(rank \+ 1\) % world", "(rank - 1) % world"),  # to itself: torch 1.13 dies of that
+    "another peer": (r"\(rank \+ 1\) % world", "(rank - 1) % world"),  # to itself: that kills torch 1.13
     "another tag": (r"tag=\d", "tag=7"),
     "never waited": (r"w\.wait\(\); say\((\d+), t\)", r"say(\1)"),
 }
 
 
 def mistaken(statement, mistake, step):
-    """The statement with the mistake; None where it cannot be made in it."""
+    """Returns the statement with the mistake; None if the mistake does not apply to it."""
     if mistake in MISTAKES:
         return MISTAKES[mistake].format(statement, step) or "pass"
     wrong = re.sub(*WRONG_ARGUMENTS[mistake], statement)

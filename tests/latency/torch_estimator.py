@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""What PyTorch's own estimator says of the rows in tests/data/nccl_tables*: tests/data/torch_estimator.json.
+"""Writes tests/data/torch_estimator.json: PyTorch's own estimates for the rows in tests/data/nccl_tables*.
 
-Run it with the PyTorch in question: no GPU is needed. What the estimator asks the machine is answered from each
-table: GPUs in one NVLink domain, their generation, whether they have NVLink. It is given the size that nccl-tests
-prints, which is what its formula is for (NCCL's tuner); its own callers give it the input's.
+Run it with the PyTorch in question; no GPU is needed. The estimator's questions about the machine are answered from
+each table: GPUs in one NVLink domain, their generation, whether they have NVLink. It gets the size that nccl-tests
+prints, for which its formula is meant (NCCL's tuner); its own callers pass the input's size.
 
     tests/latency/torch_estimator.py < /dev/null > tests/data/torch_estimator.json
 """
@@ -19,7 +19,7 @@ from torch._inductor import comm_analysis as estimator
 
 GENERATIONS = {
     "a100": estimator.NVIDIA_GPU_TYPE.AMPERE,
-    "l40s": estimator.NVIDIA_GPU_TYPE.AMPERE,  # by compute capability 8.9
+    "l40s": estimator.NVIDIA_GPU_TYPE.AMPERE,  # because of compute capability 8.9
     "rtx4090": estimator.NVIDIA_GPU_TYPE.AMPERE,
     "h": estimator.NVIDIA_GPU_TYPE.HOPPER,  # h100, h200, h20
     "gh": estimator.NVIDIA_GPU_TYPE.HOPPER,

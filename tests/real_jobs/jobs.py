@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Real jobs of four processes that hang, fail or run, and what they leave: dumps, stacks and logs.
+"""Runs real jobs of four processes that hang, fail or run, and keeps their dumps, stacks and logs.
 
     python3 jobs.py FOLDER [--mode plain|timeout|detail] [--stagger 0.05,0.2] [CASE ...]
     python3 jobs.py FOLDER --stagger 0,0.01,0.05,0.2,1 healthy
 
 One folder per case: pickle/ and json/ (Flight Recorder dumps), pickle_later/ (the same some seconds later), stack/
-(faulthandler), log/ (standard error), truth.json. A torch whose Gloo has a Flight Recorder is needed (2.9 or later).
-Rank r is dumped r times `--stagger` seconds after rank 0; of several, each is a dump of the running job in a folder of
-its own. `timeout` gives every group a timeout of 4 s, `detail` sets TORCH_DISTRIBUTED_DEBUG=DETAIL as well; both dump
-after the timeouts. A CASE is a name, or the beginning of several.
+(faulthandler), log/ (standard error), truth.json. It needs a torch whose Gloo has a Flight Recorder (2.9 or later).
+Rank r is dumped r times `--stagger` seconds after rank 0; several values give several dumps of the running job, each in
+a folder of its own. `timeout` gives every group a timeout of 4 s; `detail` also sets TORCH_DISTRIBUTED_DEBUG=DETAIL;
+both dump after the timeouts. A CASE is a name, or the prefix of several.
 """
 import argparse
 import contextlib
@@ -29,7 +29,7 @@ WORLD = 4
 RING = {}  # cases with a short ring
 CASES = {}
 TRUTH = {}
-DUMPED = threading.Event()  # of this rank: somebody asks for its first dump
+DUMPED = threading.Event()  # for this rank: its first dump is requested
 
 
 def options():
@@ -52,9 +52,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 
-with contextlib.suppress(ImportError, ValueError):  # torch 1.13 with a Python that is younger
+with contextlib.suppress(ImportError, ValueError):  # torch 1.13 with a newer Python
     import torch.distributed.fsdp  # noqa: F401
-with contextlib.suppress(ImportError):  # torch 1.13 has none
+with contextlib.suppress(ImportError):  # torch 1.13 does not have it
     import torch._dynamo  # noqa: F401  (DDP loads it, and ranks are forked)
 
 
@@ -90,7 +90,7 @@ def net():
     return torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8))
 
 
-# --- ranks that do not come ---
+# --- ranks that do not arrive ---
 
 @case("stuck_host", [2], ABSENT)
 def stuck_in_loader(r):
@@ -214,7 +214,7 @@ def wrong_size(r):
     dist.all_reduce(T(60 if r == 3 else 48))
 
 
-# Gloo aborts the rank that is sent more than it expects: it leaves no dump.
+# Gloo aborts a rank that receives more than it expects: it leaves no dump.
 @case("size_mismatch", [0], ABSENT, decidable=False, with_log=[["size_mismatch", "crashed_rank"], [0]])
 def wrong_size_small(r):
     for i in range(9):
@@ -361,7 +361,7 @@ def monitored_barrier(r):
 
 # --- Join ---
 
-@case("join_shadow_mismatch", [0], ("size_mismatch", "no_fault"), ring=50000)  # it goes on for ever
+@case("join_shadow_mismatch", [0], ("size_mismatch", "no_fault"), ring=50000)  # it runs forever
 def join_wrong_count(r):
     from torch.distributed.algorithms.join import Join, Joinable, JoinHook
 
@@ -396,7 +396,7 @@ def join_wrong_count(r):
             counter.step()
 
 
-# --- jobs with nothing wrong ---
+# --- healthy jobs ---
 
 def healthy(**more):
     return case("no_fault", [], ("straggler",), **more)
@@ -691,7 +691,7 @@ def rank_0_killed(r):
         dist.broadcast(T(4), 0)
 
 
-# --- more jobs with nothing wrong ---
+# --- more healthy jobs ---
 
 @healthy(ring=200)
 def healthy_first_checkpoint(r):
@@ -796,7 +796,7 @@ def healthy_begins(r):
 
 # --- running them ---
 
-# The dumps that a job is asked for: a mark to wait for, the folder and its suffix, seconds between ranks.
+# The requested dumps of a job: a mark to wait for, the folder and its suffix, seconds between ranks.
 def moments(name):
     several = len(OPTIONS.stagger) > 1
     asked = [(f"go{k}", OPTIONS.folder / (f"{name}_{stagger:g}s" if several else name), "", stagger)
@@ -819,7 +819,7 @@ def write_dump(folder, r, suffix=""):
 
 
 def watch(name, folder, r):
-    for mark, target, suffix, stagger in moments(name):  # files: a stopped process wakes nobody
+    for mark, target, suffix, stagger in moments(name):  # files, because a stopped process cannot wake others
         while not (folder / mark).exists():
             time.sleep(0.002)
         if not DUMPED.is_set():
@@ -852,7 +852,7 @@ def rank_main(name, r, port, folder):
     stall()
 
 
-# A rank may be dead or stopped and never say so.
+# A rank may be dead or stopped, and never answer.
 def wait_for(folder, mark, seconds):
     end = time.monotonic() + seconds
     while time.monotonic() < end and len(list(folder.glob(mark + "_*"))) < WORLD:
@@ -873,7 +873,7 @@ def run(name, port):
         time.sleep(2 if suffix else 0)
         (folder / mark).touch()
         wait_for(folder, mark, 4 + WORLD * stagger)
-    for kill in (signal.SIGSTOP, signal.SIGKILL):  # stopped first: nobody shall see another's end and log it
+    for kill in (signal.SIGSTOP, signal.SIGKILL):  # stopped first, so that no rank sees and logs another's end
         for rank in ranks:
             if rank.is_alive():
                 os.kill(rank.pid, kill)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What being watched costs a step of 100 collectives: ranks on Gloo, with and without, by turns.
+"""Measures what watching costs a step of 100 collectives: ranks on Gloo, with and without it in turn.
 
     python3 overhead.py ROLLCALL [--turns 15] [--steps 200] [--ranks 2] [--compute 1]
 
-Each turn is a job of its own: "jobs" compares those that are watched with those that are not. In a watched job,
-torch's own methods are put back for every other step: "steps" compares neighbors, which other work on the machine
-disturbs less. A rank computes for about 10 us times --compute before each collective. Of one rank, Gloo's own part is a
-few microseconds, and what being watched costs is seen best.
+Each turn is a separate job: "jobs" compares watched jobs with unwatched ones. In a watched job, torch's own methods are
+restored for every other step: "steps" compares adjacent steps, which other work on the machine disturbs less. A rank
+computes for about 10 us times --compute before each collective. With one rank, Gloo's own part is a few microseconds,
+so the cost of watching is seen best.
 """
 import argparse
 import glob
@@ -22,7 +22,7 @@ COLLECTIVES = 100
 
 
 def memory_of_own():
-    """Megabytes that no other process shares, and those of the ring."""
+    """Returns the megabytes that no other process shares, and those of the ring."""
     fields = dict(line.split()[:2] for line in open("/proc/self/smaps_rollup").readlines()[1:])
     return (int(fields["Private_Clean:"]) + int(fields["Private_Dirty:"]) + int(fields["Shared_Dirty:"])) / 1024
 

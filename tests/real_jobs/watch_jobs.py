@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Watches the jobs of watched.py and compares what is said with the truth: who, and how long after nothing moved.
+"""Watches the jobs of watched.py and compares the reports with the truth: which ranks, and how soon after the last
+move.
 
     python3 watch_jobs.py ROLLCALL FOLDER [--seconds 20] [--together 1] [CASE ...]
     python3 watch_jobs.py ROLLCALL FOLDER --seconds 3600 --together 12 hour
 
-A CASE is a name, or the beginning of several. A folder per case is left, with the rings. Exit code 1 if a culprit is
-wrong or late, or a healthy job gets an alarm or ends.
+A CASE is a name, or the prefix of several. The rings stay in a folder per case. The exit code is 1 if a culprit is
+wrong or late, or if a healthy job gets an alarm or ends.
 """
 import argparse
 import concurrent.futures
@@ -44,7 +45,7 @@ def truths():
 
 
 def last_event(folder):
-    """When something last moved, by the rings."""
+    """Returns when something last moved, according to the rings."""
     last = 0
     for path in folder.glob("*.ring"):
         data = path.read_bytes()
@@ -55,7 +56,7 @@ def last_event(folder):
 
 
 def end_all(job):
-    """The supervisor first, politely: it takes its folders with it."""
+    """Ends the supervisor first, gracefully, so that it removes its folders."""
     if job.poll() is None:
         job.send_signal(signal.SIGTERM)
     try:
@@ -63,14 +64,15 @@ def end_all(job):
     except subprocess.TimeoutExpired:
         pass
     try:
-        os.killpg(job.pid, signal.SIGKILL)  # whoever is left
+        os.killpg(job.pid, signal.SIGKILL)  # the remaining processes
     except ProcessLookupError:
         pass
     job.wait()
 
 
 def watch(case, port):
-    """The reports, each with the seconds since something moved, and whether the job ran as long as it was looked at."""
+    """Returns the reports, each with the seconds since the last move, and whether the job ran as long as it was
+    watched."""
     folder = OPTIONS.folder / case
     folder.mkdir(parents=True, exist_ok=True)
     command = [OPTIONS.rollcall, "watch", "--format", "json", "--records", str(folder)]
@@ -99,13 +101,13 @@ def watch(case, port):
 
 
 def chosen(truth):
-    """All but those that are made for an hour."""
+    """Returns all cases except those that are meant to run for an hour."""
     asked = OPTIONS.cases or [case for case in truth if not case.startswith("hour_")]
     return [case for each in asked for case in truth if (case == each if each in truth else case.startswith(each))]
 
 
 def compare(case, expected, port):
-    """Whether what is said is right, and that in words."""
+    """Returns whether the reports are right, and a description."""
     begin = time.monotonic()
     reports, ran = watch(case, port)
     culprits = [expected["culprits"], *expected["accept_culprits"]]

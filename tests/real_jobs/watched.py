@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""One of the jobs of jobs.py as `rollcall watch` sees it: four ranks that know nothing of being watched.
+"""Runs one of the jobs of jobs.py for `rollcall watch`: four ranks that do not know that they are watched.
 
     rollcall watch -- python3 watched.py CASE [PORT]
     rollcall watch -- torchrun --nproc_per_node 4 watched.py CASE
 
-MASTER_ADDR, MASTER_PORT and GLOO_SOCKET_IFNAME are followed, and of RANKS only those listed are started. A rank that is
-through stays, as in jobs.py. Some cases are only here: what a dump could not show.
+It uses MASTER_ADDR, MASTER_PORT and GLOO_SOCKET_IFNAME, and starts only the ranks in RANKS. A finished rank stays, as
+in jobs.py. Some cases are only here, because a dump could not show them.
 """
 import ctypes
 import datetime
@@ -34,7 +34,7 @@ def holds_gil_in_c(r):
     for i in range(20):
         nap()
         if r == 2 and i == 9:
-            ctypes.PyDLL(None).sleep(3600)  # keeps the interpreter
+            ctypes.PyDLL(None).sleep(3600)  # holds the interpreter
         dist.all_reduce(T())
 
 
@@ -128,7 +128,7 @@ def healthy_validation(r):
 
 @healthy()
 def healthy_pauses(r):
-    """Everybody waits for a slow file system now and then, and each time a little longer."""
+    """All ranks wait for a slow file system now and then, each time slightly longer."""
     step = 0
     while True:
         nap(0.01)
@@ -139,7 +139,7 @@ def healthy_pauses(r):
 
 
 def trains(r, at_step, seconds=0.2):
-    """Steps of a training, with something of the kind's own before each."""
+    """Training steps, with `at_step` before each."""
     model = torch.nn.parallel.DistributedDataParallel(jobs.net())
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     step = 0
@@ -155,7 +155,7 @@ def trains(r, at_step, seconds=0.2):
 
 
 def writes(megabytes, seconds):
-    """As to a disk that is far away."""
+    """Writes as if to a remote disk."""
     with tempfile.TemporaryFile() as out:
         for _ in range(int(seconds / 0.05)):
             out.write(bytes(int(megabytes * 1e6 * 0.05 / seconds)))
@@ -165,7 +165,7 @@ def writes(megabytes, seconds):
 
 @healthy()
 def hour_wandering_straggler(r):
-    """Another rank is ten times slower every forty steps."""
+    """Every forty steps, a different rank is ten times slower."""
     trains(r, lambda step: nap(2) if step // 40 % jobs.WORLD == r else None)
 
 
@@ -177,7 +177,7 @@ def hour_random_straggler(r):
 
 @healthy()
 def hour_checkpoint_on_rank_0(r):
-    """It takes longer each time, up to 20 s."""
+    """The checkpoint takes longer each time, up to 20 s."""
     def saves(step):
         if step % 100 == 50:
             writes(10, min(20, 4 + step / 50)) if r == 0 else None
@@ -211,7 +211,7 @@ def hour_validation_on_rank_0(r):
 
 @healthy()
 def hour_uneven_validation(r):
-    """Each rank has its own part of the data, and some more of it."""
+    """Each rank has its own part of the data, and some ranks have more of it."""
     model = jobs.net()
 
     def validates(step):
@@ -225,7 +225,7 @@ def hour_uneven_validation(r):
 
 @healthy()
 def hour_first_step_compiles(r):
-    """A compiler is another process, and shapes that change want it again."""
+    """The compiler is another process, and changed shapes need it again."""
     def compiles(step):
         if step % 500 == 3 and r % 2 == 0:
             work = "import time\nend = time.process_time() + %d\nwhile time.process_time() < end: sum(range(1000))"
@@ -245,7 +245,7 @@ class Slow(torch.utils.data.Dataset):
 
 @healthy()
 def hour_loader_pauses(r):
-    """Workers that read ahead, and an epoch that starts them again."""
+    """Workers read ahead, and each epoch starts them again."""
     while True:
         data = torch.utils.data.DataLoader(Slow(), batch_size=2, num_workers=1 if r == 1 else 0)
         for batch in data:
@@ -255,7 +255,7 @@ def hour_loader_pauses(r):
 
 @healthy()
 def hour_begins_again(r):
-    """The groups are taken down and made again."""
+    """The groups are destroyed and created again."""
     number = 0
     while True:
         for _ in range(100):
@@ -281,7 +281,7 @@ def hour_pipeline(r):
 
 @healthy()
 def hour_halves(r):
-    """Two groups that go at different speeds, and meet."""
+    """Two groups run at different speeds, and meet."""
     half = [dist.new_group([0, 1]), dist.new_group([2, 3])][r // 2]
     step = 0
     while True:
@@ -294,7 +294,7 @@ def hour_halves(r):
 
 @healthy()
 def hour_works_at_once(r):
-    """Handles that are waited for much later, or not at all."""
+    """Handles are waited for much later, or not at all."""
     pending = []
     step = 0
     while True:
@@ -327,7 +327,7 @@ def main(r):
     except SystemExit as ended:
         os._exit(ended.code)
     except BaseException:
-        sys.excepthook(*sys.exc_info())  # as at the end of a script, which a forked child does not reach
+        sys.excepthook(*sys.exc_info())  # as at the end of a script, which a forked child never reaches
         sys.stderr.flush()
         os._exit(1)
     jobs.stall()
@@ -339,11 +339,11 @@ elif __name__ == "__main__" and "TORCHELASTIC_RUN_ID" in os.environ:
     main(int(os.environ["RANK"]))
 elif __name__ == "__main__":
     fork = multiprocessing.get_context("fork")
-    here = os.environ.get("RANKS", "0,1,2,3").split(",")  # those of this node
+    here = os.environ.get("RANKS", "0,1,2,3").split(",")  # the ranks of this node
     ranks = [fork.Process(target=main, args=(int(r),)) for r in here]
     for rank in ranks:
         rank.start()
-    while True:  # as torchrun: one that failed ends the others
+    while True:  # as in torchrun: a failed rank ends the others
         time.sleep(0.1)
         codes = [rank.exitcode for rank in ranks]
         if any(codes):

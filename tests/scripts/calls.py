@@ -1,8 +1,8 @@
-"""Every public call of torch.distributed, one after the other, on four ranks: what it returns, or how it refuses.
+"""Makes every public call of torch.distributed, one after the other, on four ranks: prints its result or its refusal.
 
     calls.py BACKEND [NAME]...
 
-What real ranks print on Gloo is tests/data/calls/TORCH.txt.
+The output of real ranks on Gloo is in tests/data/calls/TORCH.txt.
 """
 
 import datetime
@@ -33,7 +33,7 @@ def each():
 
 
 def filled(tensor, call, *arguments, **named):
-    """What the call leaves in the tensor or the list."""
+    """Returns the tensor or the list after the call."""
     call(tensor, *arguments, **named)
     return tensor
 
@@ -115,7 +115,7 @@ def functional(name, *arguments):
 
 
 def coalesces_pairs(call, *pairs):
-    """Calls of the form call(output, input). What one of them has left behind does not disturb the next."""
+    """Makes calls of the form call(output, input). The remains of one do not disturb the next."""
     from torch.distributed import distributed_c10d
     try:
         with distributed_c10d._coalescing_manager():

@@ -1,4 +1,4 @@
-"""PyTorch's Join tutorial, the custom Joinable: counts the inputs of all ranks. counter.py [INPUTS [SYNC]]"""
+"""The custom Joinable of PyTorch's Join tutorial: counts the inputs of all ranks. counter.py [INPUTS [SYNC]]"""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Jobs whose end matters, each as small as it gets. endings.py NAME"""
+"""Jobs whose end matters, each as small as possible. endings.py NAME"""
 
 import datetime
 import os
@@ -18,7 +18,7 @@ def leaves_early():
 
 
 def catches_a_refusal():
-    """The root's list is too short. It finds out; the other rank waits for what never comes."""
+    """The root's list is too short. The root is refused; the other rank waits for a message that never comes."""
     begin("gloo")
     try:
         dist.scatter(torch.zeros(1), [torch.zeros(1)] if rank == 0 else None, src=0)  # MISTAKE catches_a_refusal
@@ -83,7 +83,7 @@ def nobody_sets_the_key():
 
 
 def gives_up_and_goes_on():
-    """Both receive first. Gloo ends that after the job's timeout."""
+    """Both ranks receive first. Gloo ends that after the job's timeout."""
     begin("gloo", timeout=datetime.timedelta(seconds=2))
     try:
         dist.recv(torch.ones(1), 1 - rank)  # MISTAKE gives_up_and_goes_on
@@ -92,7 +92,7 @@ def gives_up_and_goes_on():
 
 
 def makes_a_group_without_a_peer():
-    """One gathers, the other makes a group with the backend's timeout. Both give up and catch that."""
+    """One rank gathers, the other creates a group with the backend's timeout. Both give up and catch the error."""
     begin("gloo")
     try:
         if rank == 0:
@@ -142,7 +142,7 @@ def waits_with_limits():
 
 
 def is_sent_too_much():
-    """Gloo ends the process that gets more than it expects."""
+    """Gloo ends the process that receives more than it expects."""
     begin("gloo")
     if rank == 0:
         dist.send(torch.ones(4), 1)
@@ -151,7 +151,7 @@ def is_sent_too_much():
 
 
 def sends_to_itself():
-    """Refused before anybody waits."""
+    """Refused before any rank waits."""
     begin("gloo")
     try:
         dist.isend(torch.ones(1), rank)
@@ -165,7 +165,7 @@ def sizes_differ():
 
 
 def resumes_from_a_snapshot():
-    """As multigpu_torchrun.py of pytorch/examples: nobody saves one before everybody has looked for one."""
+    """Like multigpu_torchrun.py of pytorch/examples: no rank saves a snapshot before all ranks have looked for one."""
     begin("gloo")
     done = 0
     if os.path.exists("snapshot"):

@@ -1,4 +1,4 @@
-"""Scripts for GPUs, each as people write it. gpu.py NAME, recorded where there is none."""
+"""GPU scripts, as people write them. gpu.py NAME, recorded on a machine without a GPU."""
 
 import os
 import sys
@@ -46,7 +46,7 @@ def trains():
 
 
 def falls_back():
-    """Asks first, as libraries do; trains by itself where there is no GPU."""
+    """Asks first, as libraries do; trains on the CPU if there is no GPU."""
     device = torch.device("cuda", LOCAL_RANK) if torch.cuda.is_available() else torch.device("cpu")
     dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
     model = net().to(device)
@@ -54,7 +54,7 @@ def falls_back():
 
 
 def converts():
-    """Everything that moves a tensor, and what the result says of its device."""
+    """Tries everything that moves a tensor, and checks the device of the result."""
     begin()
     here = torch.device("cuda", LOCAL_RANK)
     cpu = torch.arange(4.0)
@@ -67,7 +67,7 @@ def converts():
     back = [moved[0].cpu(), moved[0].to("cpu"), moved[0].to(cpu), torch.zeros(4), cpu + 1]
     assert all(each.device.type == "cpu" for each in back), [each.device for each in back]
     back[0].zero_()
-    assert moved[0].sum() == 6 and cpu.sum() == 6  # what was moved is a copy
+    assert moved[0].sum() == 6 and cpu.sum() == 6  # a moved tensor is a copy
     assert moved[0].to(here) is moved[0] and moved[0].cuda() is moved[0]
     layer = nn.Linear(2, 2)
     weight = layer.weight
@@ -84,7 +84,7 @@ def converts():
 
 
 def uses_the_rest():
-    """Streams, events, memory, seeds, mixed precision."""
+    """Uses streams, events, memory, seeds, mixed precision."""
     begin()
     torch.cuda.manual_seed_all(1)
     stream, start, end = torch.cuda.Stream(), torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)

@@ -1,4 +1,4 @@
-"""Mistakes put into training scripts that work, in the ways in which people make them. injected.py NAME
+"""Mistakes injected into working training scripts, in the ways in which people make them. injected.py NAME
 
 Scripts for GPUs end with destroy_process_group, as published ones do. Names ending in _2 have two ranks."""
 

@@ -1,4 +1,4 @@
-"""What scripts import from beside them: only here is DDP mentioned, which makes torch 2 import its compiler."""
+"""A module that scripts import from their folder: only this file names DDP, which makes torch 2 import its compiler."""
 
 import torch
 

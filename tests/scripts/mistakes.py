@@ -1,4 +1,4 @@
-"""Mistakes that hang real jobs, each as small as it gets. mistakes.py NAME"""
+"""Mistakes that hang real jobs, each as small as possible. mistakes.py NAME"""
 
 import os
 import subprocess
@@ -16,8 +16,8 @@ def barrier_on_rank_0():
 
 
 def unseeded_shuffle():
-    """Every rank draws its own permutation, as if nobody had given them one seed; samples that are too long are
-    skipped by whoever draws them."""
+    """Every rank draws its own permutation, because the ranks were not given the same seed. A rank skips the samples
+    that are too long."""
     order = torch.randperm(100, generator=torch.Generator().manual_seed(rank)).tolist()
     for sample in order[:4]:
         if sample % 7 == 0:

@@ -1,6 +1,6 @@
-"""torch.distributed's primitives as tutorials show them, one after the other in one job: primitives.py NAME...
+"""Runs torch.distributed's primitives as tutorials show them, one after the other in one job: primitives.py NAME...
 
-The sizes are those of tests/data/golden. all_reduce:MAX:float32:4 stands for an all_reduce of such a tensor.
+The sizes are those of tests/data/golden. all_reduce:MAX:float32:4 means an all_reduce of a tensor like that.
 """
 
 import sys
@@ -90,7 +90,7 @@ def even_exchanges(dtype, rows):
         tensor = ramp(sizes[rank % len(sizes)], getattr(torch, dtype))
         try:
             dist.all_to_all_single(torch.zeros_like(tensor), tensor)
-        except (RuntimeError, ValueError) as error:  # Gloo cuts bytes, and not every number of them
+        except (RuntimeError, ValueError) as error:  # Gloo splits bytes, but not any number of them
             print(error)
 
 
@@ -255,5 +255,5 @@ for word in sys.argv[1:]:
     name, *arguments = word.split(":")
     try:
         globals()[name](*arguments)
-    except (RuntimeError, ValueError) as error:  # what this backend does not have, it refuses on every rank
+    except (RuntimeError, ValueError) as error:  # every rank refuses what this backend does not have
         print(error)

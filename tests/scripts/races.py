@@ -1,4 +1,4 @@
-"""Tensors that a call still has, each as small as it gets. races.py NAME [BACKEND]"""
+"""Tensors that a call still uses, each as small as possible. races.py NAME [BACKEND]"""
 
 import sys
 
@@ -37,7 +37,7 @@ def receives_over_what_is_sent():
 
 
 def reduces_twice():
-    """NCCL does what one communicator is asked for in that order, and Gloo has two threads."""
+    """NCCL runs the calls of one communicator in order, but Gloo has two threads."""
     data = torch.ones(4, device="cuda" if dist.get_backend() == "nccl" else "cpu")
     works = [dist.all_reduce(data, async_op=True)]
     works.append(dist.all_reduce(data, async_op=True))  # MISTAKE reduces_twice
@@ -46,7 +46,7 @@ def reduces_twice():
 
 
 def sends_it_twice():
-    """Whoever only reads is in nobody's way."""
+    """Two calls that only read do not conflict."""
     data = torch.ones(4)
     if rank == 0:
         for work in [dist.isend(data, 1), dist.isend(data, 1)]:
@@ -74,7 +74,7 @@ def waits_first():
     other = torch.ones(4)
     works.append(dist.broadcast(other, 0, async_op=True))
     if rank == 0:
-        assert other.sum().item() == 4  # the root's is only read
+        assert other.sum().item() == 4  # the root's tensor is only read
     for work in works:
         work.wait()
     data += 1
@@ -82,7 +82,7 @@ def waits_first():
 
 
 def trains():
-    """What DDP does with its own calls is its own affair."""
+    """DDP's own calls are not checked."""
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 1)),
                                                       bucket_cap_mb=0.00001, find_unused_parameters=True)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -93,7 +93,7 @@ def trains():
 
 
 def nobody_waits():
-    """What a call brings arrives, whoever waits."""
+    """A call's result arrives even if no rank waits for it."""
     data = torch.ones(1)
     dist.all_reduce(data, async_op=True)
     dist.barrier()

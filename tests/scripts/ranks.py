@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Starts a script as so many ranks, as torchrun does: ranks.py N SCRIPT ARGUMENTS..."""
+"""Starts a script on N ranks, as torchrun does: ranks.py N SCRIPT ARGUMENTS..."""
 
 import os
 import socket

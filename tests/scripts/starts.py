@@ -1,4 +1,4 @@
-"""Ways in which scripts begin and end their job. starts.py NAME, on four ranks."""
+"""Ways in which scripts begin and end their jobs. starts.py NAME, on four ranks."""
 
 import os
 import sys

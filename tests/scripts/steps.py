@@ -1,4 +1,4 @@
-"""Training steps whose work is known: a model, and perhaps an optimizer, by name."""
+"""Training steps with known work: a model, and perhaps an optimizer, by name."""
 
 import os
 import sys
@@ -51,7 +51,7 @@ class Transformer(nn.Module):
 
 
 def model_of(name):
-    """And what it is given."""
+    """Returns the model and its input."""
     torch.manual_seed(0)
     if name == "mlp":
         return nn.Sequential(*[layer for _ in range(4) for layer in (nn.Linear(512, 512), nn.ReLU())]), torch.randn(64, 512)

@@ -25,7 +25,7 @@ def both():
 
 
 def fed_by_a_queue():
-    """The main thread waits for what the other one has received, which may begin before it or after."""
+    """The main thread waits for what the other thread has received, which may begin before or after it."""
     jobs, results = queue.Queue(), queue.Queue()
 
     def serve():

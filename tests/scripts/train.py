@@ -1,6 +1,6 @@
 """Trains small models with Join, DistributedDataParallel and ZeroRedundancyOptimizer, one after the other in one job.
 
-train.py FILE...: the "params" of each file turn what training scripts turn; those of tests/data/golden are such files.
+train.py FILE...: the "params" of each file are the options of a training script, as in tests/data/golden.
 """
 
 import contextlib

@@ -117,7 +117,7 @@ add("reshard_after_forward_turned_off", world=2, units=THREE,
 add("reshard_after_backward_off", world=2, units=THREE, reshard=True,
     program=[["set_reshard_after_backward", False]] + STEP * 2)
 
-# What a rank does not run
+# Units that a rank does not run
 add("evaluation", world=2, units=THREE, root=STEM_AND_HEAD,
     program=STEP + [["forward", {"grad": False}], ["forward", {"grad": False}]] + STEP)
 add("evaluation_first", world=2, units=THREE, program=[["forward", {"grad": False}]] + STEP)
@@ -136,7 +136,7 @@ add("frozen_bias", world=2, units=[{"params": LINEAR, "frozen": [1]}, LINEAR], r
 add("frozen_all_but_head", world=2, units=[{"params": LINEAR, "frozen": True}, {"params": LINEAR, "frozen": True}],
     root={"after": [[3, 4]]}, program=STEP * 2)
 
-# Units in units
+# Nested units
 add("nested", world=2, units=[{"params": LINEAR, "inner": [[[3, 3]], [[2, 2]]]}, {"params": LINEAR, "inner": [[[3, 3]]]}],
     root=STEM_AND_HEAD, program=STEP * 2)
 add("nested_keep", world=2, reshard=False, units=[{"params": LINEAR, "inner": [[[3, 3]], [[2, 2]]]}, LINEAR], program=STEP * 2)
@@ -155,7 +155,7 @@ add("world_of_one", world=1, units=THREE, root=STEM_AND_HEAD, program=STEP + ["f
 add("hsdp_shard_of_one", world=2, mesh=[2, 1], units=THREE, program=STEP + ["forward", "backward", "clip", "step", "full"])
 add("hsdp_replicate_of_one", world=2, mesh=[1, 2], units=THREE, program=STEP * 2 + ["full"])
 
-# Ranks that part. What Gloo does with calls that do not line up is Gloo's business (sim/gloo): the calls count.
+# Ranks that diverge. What Gloo does with mismatched calls is modeled in sim/gloo; here only the calls count.
 add("first_rank_has_no_inputs", world=2, units=THREE, per_rank=True, linger=3, program=[[], STEP])
 add("one_input_more", world=2, units=THREE, per_rank=True, linger=3, program=[STEP, STEP * 2])
 add("one_input_more_then_full", world=2, units=THREE, per_rank=True, linger=3, program=[STEP + ["full"], STEP * 2 + ["full"]])
@@ -192,7 +192,7 @@ add_fsdp1("evaluation", root=STEM_AND_HEAD, program=STEP + [["forward", {"grad":
 add_fsdp1("accumulate_with_sync", program=["forward", "backward", "forward", "backward", "step", "full"])
 add_fsdp1("world_of_one", world=1, root=STEM_AND_HEAD, program=STEP * 2)
 
-# Sharded inside a group, replicated across groups: the dimensions of a mesh are replicate and shard.
+# Sharded within a group, replicated across groups: the dimensions of a mesh are replicate and shard.
 for _strategy in ("HYBRID_SHARD", "_HYBRID_SHARD_ZERO2"):
     _name = "hybrid" + ("_zero2" if _strategy.startswith("_") else "")
     add_fsdp1(_name, strategy=_strategy, world=4, mesh=[2, 2], root=STEM_AND_HEAD, program=STEP * 2 + ["full"])

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
-"""Runs small programs on real PyTorch 2.14 with Gloo and writes down every c10d call of every rank. (The meshes of
-../torch_2_6 come of it, too, on PyTorch 2.6.)
+"""Runs small programs on real PyTorch 2.14 with Gloo and records every c10d call of every rank. (It also made the
+meshes of ../torch_2_6, on PyTorch 2.6.)
 
     python3 -B record.py OUT [REGEX]    one JSON file per case into OUT/{pipelining,tensor_parallel,mesh,ddp}/
 
-Every rank is a process. A dispatch mode sees each call where it enters c10d: those of torch.distributed, and the
-functional collectives. A line of a file is one call: operation, group (global ranks), peer (global), tag, elements
-given, dtype. Calls inside one batch_isend_irecv come after a line that says how many they are. `wait` is
-a pipeline schedule's wait for one of its messages.
+Every rank is a process. A dispatch mode sees each call where it enters c10d: calls of torch.distributed, and functional
+collectives. A line of a file is one call: operation, group (global ranks), peer (global), tag, elements given, dtype.
+Calls inside one batch_isend_irecv come after a line with their number. `wait` is a pipeline schedule's wait for one of
+its messages.
 """
 import datetime
 import json
@@ -43,7 +43,7 @@ def case(folder, name, world, **params):
 
 
 class Calls(TorchDispatchMode):
-    """Writes down what reaches c10d's operators, and passes it on."""
+    """Records the calls that reach c10d's operators, and passes them on."""
 
     def __init__(self):
         super().__init__()
@@ -56,7 +56,7 @@ class Calls(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         if DTensor in types:
-            return NotImplemented   # a DTensor first becomes what it calls
+            return NotImplemented   # a DTensor is first replaced by its calls
         space, name = func._schema.name.split("::")
         has_group = any(a.name in ("process_group", "group_name") for a in func._schema.arguments)
         if space in ("c10d", "_c10d_functional") and has_group:
@@ -182,7 +182,7 @@ def write(path, name, world, params, ranks):
 # Pipelining
 
 WIDTH = 4
-ROWS = 2    # of a microbatch
+ROWS = 2    # in a microbatch
 
 
 def pipeline(calls, rank, world, schedule, stages, microbatches, static=True, steps=1, evals=0, groups=1, **options):
@@ -300,7 +300,7 @@ class Norm(nn.LayerNorm):
 
 
 class Block(nn.Module):
-    """As models of torchtitan: norm, attention without its arithmetic, norm, gated MLP."""
+    """Like models of torchtitan: norm, attention without its arithmetic, norm, gated MLP."""
 
     def __init__(self, width, hidden):
         super().__init__()
@@ -407,7 +407,7 @@ for _plan in ("mlp", "block"):
 # Context parallel
 
 def ring(calls, rank, world, method, backward, shape, causal=True, load_balance=True):
-    """The ring itself, with an attention of no arithmetic: Gloo has none that it dispatches to the ring."""
+    """Runs the ring itself, with attention without arithmetic: on Gloo, no attention dispatches to the ring."""
     from torch.distributed.tensor.experimental._context_parallel import _attention as cp
     cp._cp_options.enable_load_balance = load_balance
     cp._cp_options.rotate_method = cp._RotateMethod.ALL_TO_ALL if method == "alltoall" else cp._RotateMethod.ALL_GATHER
@@ -437,7 +437,7 @@ case("tensor_parallel", "ring_alltoall_no_balance_w4", 4, method="alltoall", bac
 
 
 def unshard(calls, rank, world, shape, seq_dim, load_balance=True):
-    """context_parallel's buffers, and context_parallel_unshard."""
+    """Runs context_parallel with buffers, and context_parallel_unshard."""
     from torch.distributed.tensor.experimental import _context_parallel as package
     from torch.distributed.tensor.experimental._context_parallel import _attention as cp
     cp._cp_options.enable_load_balance = load_balance
@@ -502,7 +502,7 @@ case("mesh", "mesh_bad_slice", 4, shape=[2, 2], names=["dp", "tp"], slices=["pp"
 case("mesh", "mesh_reversed_slice", 4, shape=[2, 2], names=["dp", "tp"], slices=["tp dp"], flatten=["tp dp"])(mesh)
 
 
-# DistributedDataParallel and parameters that are not used
+# DistributedDataParallel with unused parameters
 
 class Chain(nn.Module):
     def __init__(self, widths):
@@ -516,7 +516,7 @@ class Chain(nn.Module):
 
 
 def ddp(calls, rank, world, widths, used, join=False, timeout_s=0, **options):
-    """used: of each rank, for each of its steps, 1 for every layer that the step uses."""
+    """used: for each rank and each of its steps, 1 for every layer that the step uses."""
     net = Chain(widths)
     model = nn.parallel.DistributedDataParallel(net, **options)
     steps = used[rank] if len(used) > 1 else used[0]

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Runs small models under fully_shard on real PyTorch and writes down every call of every rank.
+"""Runs small models under fully_shard on real PyTorch and records every call of every rank.
 
     python3 -B record_fsdp.py [--out FOLDER] [CASE ...]
 
-A case is a dictionary in fsdp_cases.py; its file, FOLDER/CASE.json, has the case and what every rank did. Cases run
-on Gloo, one process per rank; those that want an element type which a build of Gloo may lack, or many ranks, run on
-torch's "fake" backend, one rank after the other: it completes every call at once, so only the calls count there.
+A case is a dictionary in fsdp_cases.py; its file, FOLDER/CASE.json, has the case and what every rank did. Cases run on
+Gloo, one process per rank. Cases with many ranks, or with an element type that a build of Gloo may lack, run on torch's
+"fake" backend, one rank after the other. It completes every call at once, so only the calls count there.
 """
 import argparse
 import json
@@ -70,7 +70,7 @@ def call_text(name, group, sent, received, dtype, reduce):
 
 
 class Recorder(TorchDispatchMode):
-    """Every collective of this rank."""
+    """Records every collective of this rank."""
 
     def __init__(self, log):
         super().__init__()
@@ -100,7 +100,7 @@ class Recorder(TorchDispatchMode):
         return func(*args, **kwargs)
 
 
-# What the wrappers below were called with, innermost last: an op's own ReduceOp cannot be read.
+# The arguments of the wrappers below, innermost last: an op's own ReduceOp cannot be read.
 REDUCE = []
 
 
@@ -128,7 +128,7 @@ def reduce_text(op):
 
 
 class Unit(nn.Module):
-    """Adds the sum of its parameters, so each gets the same number as gradient for all of its elements."""
+    """Adds the sum of its parameters, so all elements of a parameter get the same gradient."""
 
     def __init__(self, spec, base):
         super().__init__()
@@ -216,7 +216,7 @@ def build(case):
 
 
 def build_fsdp1(case):
-    """FullyShardedDataParallel around every unit, and around the whole."""
+    """Wraps every unit, and the whole model, in FullyShardedDataParallel."""
     model = Model(case)
     prefetch = case.get("backward_prefetch", "default")
     options = {"device_id": torch.device("cpu"), "sharding_strategy": ShardingStrategy[case.get("strategy", "FULL_SHARD")],
@@ -274,7 +274,7 @@ def run_steps(steps, case, model, optimizer, rank, log):
                 log("value", ["full", [local(p) for p in state.values()]])
         elif verb == "clip":
             norm = nn.utils.clip_grad_norm_(model.parameters(), 1.0, *map(float, args))
-            if args != ["inf"]:     # where reading the norm is a call of its own
+            if args != ["inf"]:     # where reading the norm is a separate call
                 log("value", ["norm", local(norm.full_tensor() if isinstance(norm, DTensor) else norm)])
         elif verb == "full":
             log("value", ["full", [local(p.full_tensor()) for p in model.parameters()]])
@@ -297,7 +297,7 @@ def run_steps(steps, case, model, optimizer, rank, log):
 
 
 def run_rank(case, rank, backend, path, store):
-    """What this rank did, as lines of JSON in `path`: a rank that is killed has written what came before."""
+    """Writes what this rank did, as lines of JSON, to `path`: even a killed rank has written what came before."""
     out = open(path, "w")
 
     def log(kind, value):

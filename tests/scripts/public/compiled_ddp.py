@@ -1,4 +1,4 @@
-"""A model that torch.compile compiles, in DDP."""
+"""Trains a model compiled by torch.compile, in DDP."""
 
 import torch
 import torch.distributed as dist

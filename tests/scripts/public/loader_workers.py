@@ -1,4 +1,4 @@
-"""DDP whose data is loaded by two processes of each rank."""
+"""DDP with two data loading processes per rank."""
 
 import os
 

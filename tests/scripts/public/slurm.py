@@ -1,4 +1,4 @@
-"""A script that srun starts: its rank and world are those of Slurm's variables, its address that of a file system."""
+"""A script for srun: its rank and world size come from Slurm's variables, its address is a file."""
 
 import os
 

@@ -1,5 +1,5 @@
-"""tiny_hub.py EXAMPLE [ARGUMENT]...: runs an example of accelerate with a tiny model and data made here, instead of what it
-would download: the modules datasets and evaluate are replaced, and so are AutoTokenizer and the model's weights."""
+"""tiny_hub.py EXAMPLE [ARGUMENT]...: runs an example of accelerate with a tiny model and data made here, instead of
+downloads: it replaces the modules datasets and evaluate, AutoTokenizer, and the model's weights."""
 
 import importlib.machinery
 import os
