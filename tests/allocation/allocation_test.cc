@@ -128,7 +128,7 @@ void check(const Came& came, const Came& otherwise) {
     CHECK(came.files == otherwise.files);
     CHECK(
         came.kept ==
-        0);  // does not matter if it fails: constructors of nlohmann::json that fail leak what they have
+        0);  // if the command fails, leaks do not matter: failing constructors of nlohmann::json leak their parts
     return;
   }
   CHECK(came.said.find("rollcall: error: out of memory; ") != std::string::npos);

@@ -41,7 +41,7 @@ TEST_CASE("jobs that torch 1.13 traced are judged by the operators of their host
     REQUIRE(diagnosis.finding.at);
     CHECK(diagnosis.finding.at->call.seq == answer.seq);
     CHECK(diagnosis.confidence ==
-          Diagnosis::Confidence::low);  // nothing says which group these calls are on
+          Diagnosis::Confidence::low);  // nothing says which of the groups these calls are on
   }
 }
 

@@ -35,7 +35,7 @@ std::string outcome_of(const Report& report) {
   if (const Finding* finding = finding_of(report.verdict)) {
     text += fmt::format(
         " {}",
-        to_string(finding->kind));  // if two ranks read a stale key at once, either may be named
+        to_string(finding->kind));  // if two ranks read a stale key at one time, either may be named
   }
   for (const OutputLine& line : report.output) {
     text += fmt::format("; {}: {}", line.rank, line.text);
