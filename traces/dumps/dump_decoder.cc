@@ -22,7 +22,7 @@ using check::DumpStack;
 using check::DumpStatus;
 using check::RankDump;
 
-// Outer frames beyond this many belong to launchers and say nothing about the call.
+// Frames further out than this belong to launchers and say nothing about the call.
 constexpr std::uint32_t frames_max = 32;
 
 DumpRecord::State state_named(std::string_view name) {
@@ -34,8 +34,8 @@ DumpRecord::State state_named(std::string_view name) {
 class Decoder {
  public:
   Decoder(const Value& file, std::size_t bytes)
-      // A file that says everything once needs less than one step per byte; shared parts may be
-      // visited again, but not without end.
+      // A file without shared parts needs less than one step per byte; shared parts may be
+      // visited again, but only a bounded number of times.
       : file_(file), steps_left_(16 * bytes + 4096) {}
 
   RankRecording decode() {
@@ -76,7 +76,7 @@ class Decoder {
     }
   }
 
-  // "[0,1]": c10d's recorder writes a blank behind each comma.
+  // TorchComms writes "[0,1]"; c10d's recorder puts a blank after each comma.
   static bool has_no_blanks(std::string_view ranks) {
     const std::size_t comma = ranks.find(',');
     return comma != std::string_view::npos && ranks.find(", ") == std::string_view::npos;
@@ -96,7 +96,7 @@ class Decoder {
     return number;
   }
 
-  // Groups that entries name and pg_config does not have no known members.
+  // A group that is named by entries but missing from pg_config has no known members.
   std::uint32_t group_named(std::string_view name, std::string_view description) {
     const std::uint32_t known = group_of_name_.number_of(name, [] { return no_group; });
     std::uint32_t& number = group_of_name_.things()[known];
@@ -109,7 +109,7 @@ class Decoder {
   void read_entries() {
     const auto [entries, size] = items_of(find(file_, "entries"));
     result_.dump.records.reserve(size);
-    result_.dump.from_start = size > 0;  // an empty list may be all that is unfinished
+    result_.dump.from_start = size > 0;  // an empty list may only mean that no call is unfinished
     result_.dump.without_gaps = true;
     for (std::uint32_t i = 0; i < size; ++i) {
       if (entries[i].is(Value::Kind::dict)) {
@@ -120,7 +120,7 @@ class Decoder {
     }
   }
 
-  // Entries of a file have their keys in the same order, and in a pickle they are the same texts.
+  // The entries of a file have their keys in the same order, and in a pickle they share the same strings.
   Entry fields_of(const Value& dict) {
     Entry entry;
     const Node& node = *dict.node;
@@ -176,7 +176,7 @@ class Decoder {
     result_.dump.records.push_back(record);
   }
 
-  // Ids count every record: what fell off the ring, or was left out, leaves a gap.
+  // Ids count every record, so records that fell off the ring or were left out leave a gap.
   void take_id(const Entry& entry, std::uint32_t index) {
     const std::int64_t id = count_or(entry[Field::record_id], -1);
     first_id_ = index == 0 ? id : first_id_;
@@ -188,8 +188,8 @@ class Decoder {
     last_record_id_ = id;
   }
 
-  // Recorders without events of a device (Gloo's, and TorchComms') leave the state "scheduled" for ever, and what is
-  // over is retired.
+  // Recorders without device events (Gloo's and TorchComms') leave the state "scheduled" forever; a call that has
+  // ended is marked "retired".
   static void end_unless_dated(DumpRecord& record) {
     const bool says_when = record.started_ns != 0 || record.completed_ns != 0;
     if (record.state == DumpRecord::State::scheduled && record.retired && !says_when) {
@@ -197,7 +197,7 @@ class Decoder {
     }
   }
 
-  // TorchComms records messages without saying between whom: nothing can be paired with them.
+  // TorchComms records messages without their source and destination, so they cannot be paired.
   void pass_over(const Entry& entry, std::uint32_t group, std::uint32_t index) {
     if (group >= passed_over_.size()) {
       passed_over_.resize(group + 1, 0);
@@ -210,7 +210,7 @@ class Decoder {
     return group < passed_over_.size() ? std::exchange(passed_over_[group], 0) : 0;
   }
 
-  // Gloo's numbers count what its recorder does not keep, too.
+  // Gloo's op_id also counts operations that its recorder does not keep.
   void count_operations(const Entry& entry, DumpRecord& record) {
     if (record.group >= operations_.size()) {
       operations_.resize(record.group + 1, no_operation);
@@ -227,7 +227,7 @@ class Decoder {
     return group < operations_.size() && operations_[group] != no_operation;
   }
 
-  // Dumps before 2.4 do not say which markers close messages: those that follow one of their group.
+  // Dumps before 2.4 do not say which markers close a batch of messages: those that follow a message of their group do.
   bool closes_messages(const DumpCall& call, const DumpRecord& marker) const {
     const std::vector<DumpRecord>& before = result_.dump.records;
     return call.is_marker() && !before.empty() && before.back().group == marker.group && before.back().is_p2p;
@@ -304,7 +304,7 @@ class Decoder {
     });
   }
 
-  // ("0", "default_pg"); very old dumps have pg_id only.
+  // For example ("0", "default_pg"); very old dumps have only pg_id.
   std::uint32_t group_of(const Entry& entry) {
     const auto [names, size] = items_of(entry[Field::process_group]);
     const std::int64_t id = number_or(entry[Field::pg_id], 0);
@@ -327,8 +327,8 @@ class Decoder {
     return last_group_;
   }
 
-  // Counters are keyed by a number that only this process knows; a record that carries both is the one
-  // link to a group. Counters of other groups cannot be told apart and are left out.
+  // Counters are keyed by a number that only this process knows. A record that carries both the number and the group is
+  // the only link between them; counters without one cannot be assigned and are left out.
   void read_status() {
     const Value* status = find(file_, "pg_status");
     if (status == nullptr || !status->is(Value::Kind::dict)) {
@@ -340,7 +340,7 @@ class Decoder {
       const Value& counters = status->node->items[i + 1];
       spend(group_of_id_.size());
       for (const auto& [known, group] : group_of_id_) {
-        if (known == id && !counts_operations(group)) {  // Gloo's count messages, too
+        if (known == id && !counts_operations(group)) {  // Gloo's counters include messages
           result_.dump.status.push_back(
               DumpStatus{group, count_or(find(counters, "last_enqueued_collective"), -1),
                          count_or(find(counters, "last_started_collective"), -1),
@@ -372,8 +372,8 @@ class Decoder {
   std::vector<std::pair<std::int64_t, std::uint32_t>> group_of_id_;
   bool is_of_torchcomms_ = false;
   std::vector<std::uint32_t> passed_over_;  // by group: messages since its last call
-  std::vector<std::int64_t> operations_;  // by group: the number of the last, of Gloo's
-  std::vector<KnownKey> known_keys_;      // by place in an entry
+  std::vector<std::int64_t> operations_;  // by group: op_id of the last one, for Gloo
+  std::vector<KnownKey> known_keys_;      // by position in an entry
   Key key_;
   std::int64_t first_id_ = 0;
   std::int64_t last_record_id_ = 0;
@@ -384,7 +384,7 @@ class Decoder {
 
 }  // namespace
 
-// JSON without unfinished calls has no entries, and one before 2.3 has no groups either.
+// A JSON dump without unfinished calls has no entries, and one from before 2.3 has no groups either.
 bool looks_like_dump(const Value& value) {
   const auto has = [&value](std::string_view key) { return find(value, key) != nullptr; };
   return has("entries") || has("pg_config") || has("pg_status") ||

@@ -1,6 +1,6 @@
 #pragma once
 
-// One rank's dump: from a tree of values to records.
+// Turns one rank's dump from a tree of values into records.
 
 #include <cstddef>
 
@@ -9,11 +9,11 @@
 
 namespace rollcall::traces {
 
-// False when the value is something else altogether: another program's JSON.
+// False if the value is something else altogether, such as another program's JSON.
 bool looks_like_dump(const Value& value);
 
 // `bytes` is the size of the file, which bounds the work: a pickle may refer to one list a million
-// times. The rank is not set: it is not in the file. Throws BadFile.
+// times. Does not set the rank, which is not in the file. Throws BadFile.
 RankRecording decode_dump(const Value& value, std::size_t bytes);
 
 }  // namespace rollcall::traces

@@ -17,7 +17,7 @@ using check::DumpCall;
 using check::DumpGroup;
 using check::DumpRecord;
 
-// Simulated time begins at 0, a recorder's clock does not: 0 is how it says "never".
+// Simulated time begins at 0, but in a dump a time of 0 means "never".
 constexpr std::int64_t epoch_ns = 1'767'225'600'000'000'000;  // 2026-01-01
 
 std::uint32_t milliseconds(Duration duration) {
@@ -47,7 +47,7 @@ DumpRecorder::DumpRecorder(Backend& inner, Rank rank, JobRecording& job)
 
 Work DumpRecorder::issue(const Op& op) {
   notice();
-  // A call that its own rank's backend refuses is never recorded.
+  // A call that the rank's own backend refuses is never recorded.
   const Work work = inner().issue(op);
   if (finished_) {
     return work;
@@ -63,8 +63,8 @@ Work DumpRecorder::issue(const Op& op) {
   return work;
 }
 
-// A batch is its messages, which have no state of their own, and per group a marker that has. All of a group's
-// share one number.
+// A batch is recorded as its messages, which have no state of their own, and one marker per group, which does. All
+// records of a group share one number.
 std::vector<Work> DumpRecorder::issue_batch(std::span<const Op> ops) {
   notice();
   std::vector<Work> works = inner().issue_batch(ops);
@@ -100,7 +100,7 @@ std::vector<Work> DumpRecorder::issue_batch(std::span<const Op> ops) {
   return works;
 }
 
-// Gloo's takes two numbers for it, and records neither.
+// Gloo's monitored_barrier takes two sequence numbers and records neither.
 void DumpRecorder::monitored_barrier(const Op& op, const MonitoredBarrierLimits& limits) {
   if (!finished_ && !records_messages_) {
     pass_over(op.group, 2, 2);
@@ -148,8 +148,8 @@ Duration DumpRecorder::timeout_of(const GroupMembers& members) const {
   return job_.timeout > 0 ? job_.timeout : traits().timeout;
 }
 
-// The world is called "0" and default_pg; groups that programs make are numbered, and have no description of
-// their own unless they are given one (distributed_c10d.py). Here the description is the program's name for it.
+// The world is called "0" and "default_pg"; groups that programs make are numbered and have no description of
+// their own unless they are given one (distributed_c10d.py). Here the description is the program's name for the group.
 DumpRecorder::Group& DumpRecorder::group_of(GroupId id) {
   if (const auto known = groups_.find(id); known != groups_.end()) {
     return known->second;
@@ -192,7 +192,7 @@ std::uint32_t DumpRecorder::number_of(const DumpCall& call) {
   return job_.tables.calls.number_of(key_of(call), [&] { return call; });
 }
 
-// The call in torch, then where the program makes it, by the scopes it is in. Shadows come from Join's hooks.
+// The call in torch, then where the program makes it, by the scopes it is in. Shadow calls come from Join's hooks.
 std::uint32_t DumpRecorder::stack_of(const Op& op) {
   const ScopeTable& scopes = *this_rank().scopes;
   const std::string label = scopes.path(op.scope);
@@ -225,7 +225,7 @@ bool DumpRecorder::is_over(const Pending& pending) {
 void DumpRecorder::complete(const Pending& pending) {
   DumpRecord& record = dump_.records[pending.record];
   record.retired = true;
-  if (!records_messages_) {  // Gloo's says no more
+  if (!records_messages_) {  // Gloo's recorder says no more than this
     record.state = DumpRecord::State::ended;
     return;
   }
@@ -239,7 +239,7 @@ void DumpRecorder::complete(const Pending& pending) {
   }
 }
 
-// What the watchdog's thread does all the time: looks what has completed. Here it does so whenever the rank
+// Checks which calls have completed, as the watchdog thread does all the time; here it happens whenever the rank
 // makes a call. The oldest call is usually the first to complete.
 void DumpRecorder::notice() {
   while (!finished_ && first_pending_ < pending_.size() && is_over(pending_[first_pending_])) {

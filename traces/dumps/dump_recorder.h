@@ -1,13 +1,13 @@
 #pragma once
 
-// A rank's Flight Recorder: a Backend around another that keeps what PyTorch's would of the calls that pass. So
-// a simulated hang leaves the same evidence as a real one.
+// A rank's Flight Recorder: a Backend around another one that keeps what PyTorch's recorder would keep of the calls
+// that pass through. So a simulated hang leaves the same evidence as a real one.
 //
 // On nccl it keeps collectives and messages, as ProcessGroupNCCL.cpp records them (initWork, collective,
 // pointToPoint, endCoalescing) with its defaults: no timing, so a call is "scheduled" until it has completed. On
-// gloo it keeps collectives only, as ProcessGroupGloo.cpp (enqueue), and of each that it is over, not how or when;
-// messages and monitored_barrier leave a gap in the numbers. Calls about groups and the store pass unrecorded in
-// both. A tensor is a shape of one dimension here: its elements.
+// gloo it keeps collectives only, as ProcessGroupGloo.cpp does (enqueue), and of each only that it has ended, not how
+// or when; messages and monitored_barrier leave a gap in the numbers. Neither records calls about groups and the
+// store. A tensor's shape has one dimension here: its number of elements.
 
 #include <map>
 #include <string>
@@ -19,15 +19,15 @@
 
 namespace rollcall::traces {
 
-// What the recorders of one job have in common.
+// The state that the recorders of one job share.
 struct JobRecording {
   Duration timeout = 0;                              // of calls; 0: torch's default for the backend
   std::map<std::string, Duration> group_timeouts{};  // by name; 0: the job's
-  // All ranks run one program, so that its lines say which calls belong together. Otherwise only labels do.
+  // Whether all ranks run one program, whose lines then say which calls belong together. Otherwise only labels do.
   bool one_program = true;
 
   DumpTables tables{};
-  std::map<std::string, std::uint32_t> lines_of_labels{};  // where a label was met first
+  std::map<std::string, std::uint32_t> lines_of_labels{};  // where a label was first seen
 };
 
 class DumpRecorder final : public ForwardingBackend {
@@ -41,8 +41,8 @@ class DumpRecorder final : public ForwardingBackend {
   ProcessGroup find_group(std::string_view name) override;
   ProcessGroup manage(GroupCall call) override;
 
-  // What the recorder holds now; calls that come later are not recorded. `standstill`: the watchdog's limit has
-  // passed without progress, and it has given up on what is unfinished.
+  // Returns what the recorder holds now; later calls are not recorded. `standstill`: the watchdog's limit has
+  // passed without progress, and it has given up on the unfinished calls.
   check::RankDump finish(bool standstill);
 
  private:
@@ -55,7 +55,7 @@ class DumpRecorder final : public ForwardingBackend {
     check::DumpStatus status;
     std::uint32_t timeout_ms = 0;
   };
-  // A record that may still complete: with the last of its calls.
+  // A record that may still complete, which it does with the last of its works.
   struct Pending {
     std::size_t record = 0;
     std::vector<Work> works;

@@ -19,7 +19,7 @@ using check::DumpRecord;
 using check::JobDump;
 using check::RankDump;
 
-// Where every rank was. Of ranks that wait for others the diagnosis knows it; of the rest, the records.
+// Where every rank was: from the diagnosis for ranks that wait for others, from the records for all others.
 class States {
  public:
   States(const JobDump& job, const Diagnosis& diagnosis, const std::vector<std::string>& names)
@@ -66,7 +66,7 @@ class States {
     states_.back().state = state;
   }
 
-  // Where calls disagree, every rank is in its own.
+  // Where calls disagree, every rank gets its own call.
   void add_victims(const Victim& victims) {
     RankSet others = victims.ranks;
     for (const Variant& variant : diagnosis_.variants) {
@@ -87,7 +87,8 @@ class States {
     states_.back().waits_for = waits_for;
   }
 
-  // A rank is in the first call that has not finished, for those that have not come; or in none.
+  // A rank is in its first unfinished call and waits for the members that have not reached it, or it is in no
+  // call.
   void add_from_records(const RankDump& rank) {
     const DumpRecord* open = first_open(rank);
     if (open == nullptr) {

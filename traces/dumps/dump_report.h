@@ -1,6 +1,7 @@
 #pragma once
 
-// Recordings of a job and their diagnosis as a report, so that what shows reports shows dumps: pages and traces.
+// Turns a job's recordings and their diagnosis into a report, so that everything that shows reports (pages, traces)
+// can show dumps as well.
 
 #include <string>
 #include <vector>
@@ -17,7 +18,7 @@ struct RecordedReport {
   std::vector<RecordedWait> waits;
 };
 
-// Groups are named as in the timeline; where there is no fault the verdict is Completed. `source` says where the
+// Groups are named as in the timeline; without a fault, the verdict is Completed. `source` says where the
 // recordings are.
 RecordedReport report_of(const check::JobDump& job, const Diagnosis& diagnosis, const std::string& source);
 

@@ -8,7 +8,7 @@ namespace rollcall::traces {
 
 namespace {
 
-// By `from`'s numbers: the numbers in `into`.
+// Returns, for each number in `from`, the number of the same thing in `into`.
 template <typename T>
 std::vector<std::uint32_t> renumbered(const Interner<T>& from, Interner<T>& into) {
   std::vector<std::uint32_t> numbers(from.things().size());

@@ -1,7 +1,8 @@
 #pragma once
 
-// The calls, stacks and groups of one or many dumps, each kept once. A table maps the bytes that make a
-// thing what it is to its number; numbers follow the order of first use, never a hash.
+// The calls, stacks, and groups of one or more dumps, each kept once. A table maps the bytes that identify a
+// thing
+// to its number; numbers follow the order of first use, not of a hash.
 
 #include <cstdint>
 #include <string>
@@ -16,7 +17,7 @@ namespace rollcall::traces {
 template <typename T>
 class Interner {
  public:
-  // The number of the thing that `key` stands for; `make` is called when it is new.
+  // Returns the number of the thing that `key` identifies; calls `make` if it is new.
   template <typename Make>
   std::uint32_t number_of(std::string_view key, const Make& make) {
     if (const auto known = numbers_.find(key); known != numbers_.end()) {
@@ -54,7 +55,7 @@ struct DumpTables {
   std::uint32_t number_of(const check::DumpCall& call);
   std::uint32_t number_of(const check::DumpGroup& group);
 
-  // Adds what `other` holds. `dump` spoke of other's numbers and then speaks of ours.
+  // Adds the contents of `other`. Translates `dump` from other's numbers to ours.
   void absorb(const DumpTables& other, check::RankDump& dump);
 };
 

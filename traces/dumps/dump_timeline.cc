@@ -28,7 +28,7 @@ using check::WaitNode;
 
 constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 
-// What of the dumps is drawn. A page has room for some, and the last are what matters.
+// The number of spans drawn. A page has limited room, and the last spans are the ones that matter.
 constexpr std::size_t spans_max = 1'000'000;
 
 std::string plain_name(const DumpGroup& group) {
@@ -36,7 +36,7 @@ std::string plain_name(const DumpGroup& group) {
                                                                        : group.description;
 }
 
-// One for each group; those of equal description are told apart by their names.
+// One name per group; groups with the same description are distinguished by their names.
 std::vector<std::string> names_of(const std::vector<DumpGroup>& groups) {
   std::map<std::string, int> uses;
   for (const DumpGroup& group : groups) {
@@ -49,13 +49,13 @@ std::vector<std::string> names_of(const std::vector<DumpGroup>& groups) {
     if (uses[name] > 1) {
       name += " " + group.name;
     }
-    const int number = names[name]++;  // names repeat as well, after a group was split
+    const int number = names[name]++;  // names repeat too, after a group was split
     result.push_back(number == 0 ? name : fmt::format("{} ({})", name, number + 1));
   }
   return result;
 }
 
-// "scalar_type" as c10 writes it, and as torch prints it where it is one of ours.
+// Takes a name as c10 writes it ("scalar_type"). Empty if the dtype is not one of ours.
 std::optional<Dtype> dtype_of(std::string_view name) {
   for (std::size_t i = 0; i < dtype_count; ++i) {
     if (scalar_type_name(static_cast<Dtype>(i)) == name) {
@@ -67,12 +67,12 @@ std::optional<Dtype> dtype_of(std::string_view name) {
 
 // The collectives of one group run one after the other, whenever they were queued.
 struct Lane {
-  static constexpr int most_open = 4;  // what is queued behind so many unfinished calls is not drawn
+  static constexpr int most_open = 4;  // calls queued behind this many unfinished ones are not drawn
 
   Time free_from = 0;
   int open = 0;
 
-  // False: not to be drawn.
+  // Returns false if the span is not to be drawn.
   bool queue(Span& span) {
     const bool is_open = span.end == Span::open;
     open += is_open ? 1 : 0;
@@ -83,7 +83,7 @@ struct Lane {
   }
 };
 
-// What one recorded call looks like wherever it was made.
+// How one recorded call is drawn, wherever it was made.
 struct CallLook {
   std::uint32_t name = 0;
   std::uint32_t arguments = 0;
@@ -91,8 +91,8 @@ struct CallLook {
   Dtype dtype = Dtype::float32;
 };
 
-// How far a rank's clock is ahead of the first rank's: by the middle one of the differences between calls that both
-// finished. Less than a second is what noticing takes.
+// How far a rank's clock is ahead of the first rank's: the median difference over the calls that both finished.
+// A difference below one second is only the delay of noticing a completion.
 std::int64_t clock_of(const DumpCase& job, const RankOps& ops) {
   constexpr std::int64_t second_ns = 1'000'000'000;
   constexpr std::size_t samples_max = 64;
@@ -146,7 +146,7 @@ class TimelineMaker {
   }
 
  private:
-  // Ranks of one job have nearly one time; what is a year apart is some other clock, and not to be drawn.
+  // Finds the start of the timeline, and when the last member reached each slot, on the clocks that clock_of() aligns.
   void find_beginning() {
     for (const RankOps& ops : job_.view.ranks) {
       clocks_[ops.dump->rank] = clock_of(job_, ops);
@@ -161,7 +161,7 @@ class TimelineMaker {
     }
   }
 
-  // The last `most` records of a rank.
+  // Adds the last `most` records of a rank.
   void add(const RankDump& rank, std::size_t most) {
     const std::size_t first = rank.records.size() - std::min(most, rank.records.size());
     Time place = 0;
@@ -186,10 +186,10 @@ class TimelineMaker {
     }
   }
 
-  // Until when calls are drawn at most. A thread that looks now and then notices ends, so they are not durations. The
-  // calls of a group end in their order: none ended after a later one was seen to be over. Otherwise they last until
-  // the rank's next call of the group, though not less than until the last member came. Of calls that were queued at
-  // once, nothing but their ends is known.
+  // The latest time at which each call may be drawn to end. A thread notices ends only now and then, so recorded ends
+  // are not durations. The calls of a group end in order: none ended after a later one was seen to have ended.
+  // Otherwise a call lasts until the rank's next call of the group, but at least until the last member reached it. For
+  // calls that were queued at once, only their ends are known.
   std::vector<Time> bounds_of(const RankDump& rank) const {
     std::vector<Time> bounds(rank.records.size(), never);
     std::map<std::uint32_t, std::size_t> next;  // by group: the call after this one
@@ -216,7 +216,7 @@ class TimelineMaker {
     return bounds;
   }
 
-  // What ranks owe, as open spans at the end, and who waits for it.
+  // Adds the calls that ranks owe, as open spans at the end, and the spans that wait for them.
   void add_debts(const WaitNode& node, Rank world_size) {
     std::vector<std::uint32_t> waiting;
     for (std::size_t i = 0; i < node.ops.size(); ++i) {
@@ -255,7 +255,7 @@ class TimelineMaker {
     const std::string dtype = call.input_dtypes.empty() ? "" : call.input_dtypes.front();
     const std::optional<Dtype> known = dtype_of(dtype);
     const auto kind = parse_op_kind(call.op);
-    const bool says_all = known && kind && has_tensor(*kind);  // then writers show dtype and numel
+    const bool says_all = known && kind && has_tensor(*kind);  // then the writers show dtype and numel
     look.dtype = known.value_or(Dtype::float32);
     std::string arguments;
     if (!says_all && !dtype.empty()) {
@@ -284,7 +284,7 @@ class TimelineMaker {
     span.arguments = look.arguments;
     span.numel = look.numel;
     span.dtype = look.dtype;
-    span.async_op = true;  // every call of these backends is queued
+    span.async_op = true;  // these backends queue every call
     if (call.is_message()) {
       span.peer = member_of(record.group, call.op == "send" ? call.destination : call.source);
     }

@@ -1,9 +1,9 @@
 #pragma once
 
-// The records of dumps as a timeline. A collective begins when it was queued and the one before it in its group had
-// ended; of calls that never did, the first few are there. Clocks are made one by the calls that ranks finished
-// together; without times, a record takes a microsecond, in its rank's order. A rank that owes a call has an open span
-// at the end, "not issued: all_reduce".
+// Turns the records of dumps into a timeline. A collective begins when it was queued and the one before it in its
+// group had ended; of the calls that never ended, only the first few are drawn. Clocks are aligned by the calls that
+// ranks finished together; a record without times takes a microsecond, in its rank's order. A rank that owes a call
+// has an open span at the end, "not issued: all_reduce".
 
 #include <string>
 #include <vector>
@@ -13,7 +13,7 @@
 
 namespace rollcall::traces {
 
-// Spans that wait for what another one stands for, as indexes into the timeline's.
+// The spans that wait for the call that another span stands for, as indexes into the timeline's spans.
 struct RecordedWait {
   std::uint32_t cause = 0;
   std::vector<std::uint32_t> waiting;
@@ -25,10 +25,10 @@ struct RecordedTimeline {
   Time end = 0;
 };
 
-// Of the ranks below `world_size`.
+// Covers the ranks below `world_size`.
 RecordedTimeline timeline_of(const check::DumpCase& job, Rank world_size);
 
-// A name for each group of the job; those of equal description are told apart.
+// One name per group of the job; groups with the same description get different names.
 std::vector<std::string> dump_group_names(const check::JobDump& job);
 
 }  // namespace rollcall::traces

@@ -21,10 +21,10 @@ using check::JobDump;
 using check::RankDump;
 
 constexpr const char* format_version = "2.10";
-// Where a library's version would stand. Nobody compares it, and whoever opens the file should know.
+// Written in place of the library's version. No reader compares it, and it tells the user who opens the file.
 constexpr const char* library_version = "simulated by rollcall";
 
-// The same calls as PickleWriter's, as JSON.
+// Has the same interface as PickleWriter, but writes JSON.
 class JsonWriter {
  public:
   void open_dict() { open('{', true); }
@@ -106,7 +106,7 @@ class DumpWriter {
     if (!is_json || !dump_.records.empty()) {
       out_.text("entries");
       out_.open_list();
-      std::int64_t id = dump_.from_start ? 0 : 1;  // counts what the ring has lost, too
+      std::int64_t id = dump_.from_start ? 0 : 1;  // also counts the records that the ring has lost
       for (const DumpRecord& record : dump_.records) {
         entry(record, id);
         id += record.gap_after ? 2 : 1;
@@ -134,12 +134,12 @@ class DumpWriter {
     out_.text(key);
     ns == 0 && !is_json ? out_.none() : out_.integer(ns);
   }
-  // pg_status, in JSON.
+  // A counter of pg_status, which is a text in JSON.
   void counter(std::string_view key, std::int64_t value) {
     is_json ? text(key, fmt::format("{}", value)) : integer(key, value);
   }
 
-  // The number of a group in this process: its place among those that the rank has used.
+  // The number of a group in this process: its position among the groups that the rank has used.
   std::int64_t id_of(std::uint32_t group) const {
     return std::find(dump_.groups.begin(), dump_.groups.end(), group) - dump_.groups.begin();
   }
@@ -166,7 +166,7 @@ class DumpWriter {
     out_.close_dict();
   }
 
-  // A group of Gloo's is registered before it has a name or global ranks, each over the one before.
+  // Gloo registers a group before it has a name or global ranks, so each group overwrites the one before.
   void last_group() {
     std::vector<std::size_t> ranks(job_.groups[dump_.groups.back()].members.size());
     std::iota(ranks.begin(), ranks.end(), std::size_t{0});
@@ -230,7 +230,8 @@ class DumpWriter {
     out_.close_list();
   }
 
-  // The number of the last operation that was recorded, or that is over; -1: none.
+  // The number of the last operation that was recorded or, with `is_over`, that has ended; -1 if there is
+  // none.
   std::int64_t last_operation(std::uint32_t group, bool is_over) const {
     std::int64_t number = 0;
     std::int64_t last = -1;
@@ -243,7 +244,8 @@ class DumpWriter {
     return last;
   }
 
-  // Operations of a group are counted one by one, messages of a batch too; the marker that closes a batch
+  // The operations of a group are counted one by one, including the messages of a batch; the marker that
+  // closes a batch
   // repeats the last number.
   std::int64_t operation_number(const DumpRecord& record) {
     std::int64_t& count = operations_[record.group];

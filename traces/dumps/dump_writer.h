@@ -1,8 +1,8 @@
 #pragma once
 
 // Writes what a rank's Flight Recorder would have left behind: version 2.10 of the format, with the keys and in
-// the order of torch/csrc/distributed/c10d/FlightRecorderDetail.hpp (dump, dump_json) in PyTorch 2.10. What
-// recordings.h reads back is the same dump.
+// the order of torch/csrc/distributed/c10d/FlightRecorderDetail.hpp (dump, dump_json) in PyTorch 2.10. recordings.h
+// reads back the same dump.
 
 #include <string>
 
@@ -10,9 +10,9 @@
 
 namespace rollcall::traces {
 
-// `dump` speaks of the calls, stacks and groups of `job`.
+// `dump` refers to the calls, stacks, and groups of `job`.
 std::string write_dump_pickle(const check::JobDump& job, const check::RankDump& dump);
-// Without stacks, and with counters that are texts: so says PyTorch's own JSON.
+// Omits stacks and writes counters as texts, as PyTorch's own JSON does.
 std::string write_dump_json(const check::JobDump& job, const check::RankDump& dump);
 
 }  // namespace rollcall::traces

@@ -1,6 +1,6 @@
 #pragma once
 
-// The one text in which a recorder says what a call was.
+// Parses the text in which a recorder describes a call.
 
 #include <string_view>
 
@@ -8,8 +8,9 @@
 
 namespace rollcall::traces {
 
-// "nccl:send 0->1", "nccl:recv 1<-0" (ranks inside the group), "nccl:all_reduce", "allreduce". Sets backend,
-// op and the ends of messages.
+// Takes "nccl:send 0->1", "nccl:recv 1<-0" (ranks inside the group), "nccl:all_reduce", "allreduce". Sets
+// backend,
+// op, and the source and destination of messages.
 check::DumpCall parse_profiling_name(std::string_view name);
 
 }  // namespace rollcall::traces

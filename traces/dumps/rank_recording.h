@@ -8,13 +8,14 @@
 
 namespace rollcall::traces {
 
-// Its numbers refer to its own tables. A file may also only name groups, and be of no rank.
+// Its numbers refer to its own tables. A file may also only name groups and belong to no rank.
 struct RankRecording {
-  std::optional<Rank> rank;  // where the file says so itself; otherwise its name does
+  std::optional<Rank> rank;  // if the file itself says so; otherwise the file's name does
   bool names_groups_only = false;
   check::RankDump dump;
   DumpTables tables;
-  // Gloo lists the group made last, by no name and by its own ranks. That says how many ranks there are at least.
+  // Gloo lists only the group made last, without a name and with ranks inside the group. This gives a lower bound on
+  // the number of ranks.
   Rank ranks_at_least = 0;
 };
 

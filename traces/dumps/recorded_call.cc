@@ -9,7 +9,7 @@ namespace {
 using check::DumpCall;
 using Shapes = std::vector<std::vector<std::int64_t>>;
 
-// A profiling title of torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp, or ProcessGroupGloo.cpp for a barrier.
+// The profiling title in torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp, or ProcessGroupGloo.cpp for a barrier.
 std::string_view name_of(OpKind kind, bool reduces_barriers) {
   const std::string_view title = row_of(kind).titles.front();
   return title.empty() || (kind == OpKind::barrier && !reduces_barriers) ? to_string(kind) : title;
@@ -25,7 +25,7 @@ Shapes shapes_of(const TensorList* tensors) {
 
 Shapes shape_of(const Storage* tensor) { return tensor == nullptr ? Shapes() : Shapes{{tensor->numel}}; }
 
-// A list of equal tensors lies in one piece on the way, and is recorded as that piece.
+// A list of equal tensors is sent as one contiguous piece and is recorded as that piece.
 Shapes in_one_piece(const Shapes& shapes) {
   const bool even = std::ranges::all_of(shapes, [&](const auto& shape) { return shape == shapes.front(); });
   if (shapes.size() < 2 || !even) {
@@ -83,7 +83,7 @@ std::optional<OpKind> recorded_kind(std::string_view name) {
   for (const OpRow& row : op_rows) {
     const bool is_recorded = !row.titles.front().empty() && !name.empty();
     if (is_recorded && (row.name == name || std::ranges::count(row.titles, name) > 0)) {
-      kind = row.kind;  // the last: "all_to_all" stands for both, and all_to_all_single says more
+      kind = row.kind;  // the last match: "all_to_all" can mean either, and all_to_all_single says more
     }
   }
   return kind;

@@ -11,8 +11,9 @@ namespace rollcall::traces {
 
 namespace {
 
-// What is recorded beside the table's operations (torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp,
-// RECORD_PARAM_COMMS): without underscores, in small letters. Other backends' barrier has a title of its own.
+// Names that are recorded in addition to the table's operations
+// (torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp,
+// RECORD_PARAM_COMMS): without underscores, in lower case. Other backends have their own title for barrier.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 13> other_names = {{
     {"allgathercoalesced", "all_gather_coalesced"},
     {"allgatherintotensorcoalesced", "all_gather_into_tensor_coalesced"},
@@ -44,7 +45,7 @@ std::string plain(std::string_view name) {
 
 using Names = std::map<std::string, std::string_view>;
 
-// The titles that recordings' names stand for, by plain(name).
+// Maps plain(name) of each name in recordings to its title.
 Names known_names() {
   Names names(other_names.begin(), other_names.end());
   for (const OpRow& row : op_rows) {

@@ -7,11 +7,12 @@
 
 namespace rollcall::traces {
 
-// The Flight Recorder's name for what a trace calls `name`: "all_reduce" for "allreduce", "ALL_REDUCE" or
-// "c10d::allreduce_". Empty for what moves no data between ranks: "wait", "init". An unknown name is its own.
+// Returns the Flight Recorder's name for what a trace calls `name`: "all_reduce" for "allreduce",
+// "ALL_REDUCE" or
+// "c10d::allreduce_". Empty for calls that move no data between ranks: "wait", "init". An unknown name is unchanged.
 std::string recorder_name(std::string_view name);
 
-// The same, and empty for unknown names, too.
+// The same, but empty for unknown names as well.
 std::string_view known_name(std::string_view name);
 
 }  // namespace rollcall::traces

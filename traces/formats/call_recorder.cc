@@ -70,7 +70,7 @@ void CallRecorder::add(const RecordedCall& call, Rank own_rank) {
   result_.dump.records.push_back(record);
 }
 
-// A send says how much goes out, a receive how much comes in: one number is both.
+// A send records how much goes out, a receive how much comes in: one number serves for both.
 void CallRecorder::add_message(const RecordedCall& call, DumpCall& recorded, Rank own_rank) const {
   const std::vector<Rank>& members = result_.tables.groups.things()[call.group].members;
   const auto place = std::lower_bound(members.begin(), members.end(), own_rank);

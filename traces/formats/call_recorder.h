@@ -10,11 +10,11 @@
 
 namespace rollcall::traces {
 
-// A call as its file has it.
+// A call as it is in its file.
 struct RecordedCall {
   std::string_view name;       // "allreduce", "_allgather_base", "send", ...
   std::uint32_t group = 0;     // from CallRecorder
-  std::int64_t seq = -1;       // per group; -1: not recorded, calls are counted
+  std::int64_t seq = -1;       // per group; -1: not recorded, so calls are counted
   std::int64_t numel_in = -1;  // -1: unknown
   std::int64_t numel_out = -1;
   std::string_view dtype;
@@ -27,17 +27,17 @@ class CallRecorder {
  public:
   CallRecorder();
 
-  // A group, its members as far as they are known: those of one call and those of a table are one group.
+  // Returns a group, with its members as far as they are known: those of one call and those of a table are one group.
   std::uint32_t group(std::string_view name, std::string_view description, std::vector<Rank> members);
 
-  // For calls that do not say: the group if there is one, and otherwise one that stands for all.
+  // For calls that do not name a group: the only group, or else a group that stands for all.
   std::uint32_t only_group();
 
-  // Adds a call. What moves no data between ranks (wait, init) and messages whose other end is not
-  // recorded are left out.
+  // Adds a call. Leaves out calls that move no data between ranks (wait, init) and messages whose other end is not
+  // recorded.
   void add(const RecordedCall& call, Rank own_rank);
 
-  // Everything so far. `is_window`: see RankDump.
+  // Returns everything recorded so far. `is_window`: see RankDump.
   RankRecording finish(bool is_window);
 
  private:

@@ -14,7 +14,7 @@ namespace {
 
 using protozero::pbf_reader;
 
-// Numbers of fields with the kind that they have to be written in: a file may claim any other.
+// Field numbers, each with the wire type that it must have: a file may claim any other.
 constexpr std::uint32_t text_field(std::uint32_t number) {
   return protozero::tag_and_type(number, protozero::pbf_wire_type::length_delimited);
 }
@@ -24,7 +24,7 @@ constexpr std::uint32_t number_field(std::uint32_t number) {
 
 std::string_view view_of(protozero::data_view data) { return {data.data(), data.size()}; }
 
-// Of the oneof in AttributeProto, the members that are used.
+// Reads the members of AttributeProto's oneof that are used.
 ChakraAttribute read_attribute(pbf_reader message) {
   ChakraAttribute attribute;
   while (message.next()) {
@@ -84,7 +84,7 @@ ChakraNode read_node(std::string_view bytes) {
   return node;
 }
 
-// Messages one after the other, each behind its length.
+// Reads consecutive messages, each preceded by its length.
 class Messages {
  public:
   explicit Messages(std::string_view bytes) : at_(bytes.data()), begin_(at_), end_(at_ + bytes.size()) {}
@@ -111,7 +111,7 @@ class Messages {
 
 }  // namespace
 
-// GlobalMetadata holds a version text and attributes, a node begins with its id or name.
+// GlobalMetadata holds a version text and attributes; a node begins with its id or name.
 bool looks_like_chakra(std::string_view bytes) {
   try {
     Messages messages(bytes);

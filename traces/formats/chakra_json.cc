@@ -10,7 +10,7 @@ namespace rollcall::traces {
 
 namespace {
 
-// Protobuf's JSON has enums by name, and numbers of 64 bits as texts.
+// Protobuf's JSON writes enums by name and 64-bit numbers as texts.
 std::int64_t type_of(const Value* value) {
   const std::string_view name = text_or_empty(value);
   return name == "COMM_SEND_NODE"   ? chakra_type::send

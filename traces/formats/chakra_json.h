@@ -1,7 +1,7 @@
 #pragma once
 
-// Chakra traces as JSON, of which there are two: the messages one after the other as protobuf prints them, as
-// chakra_jsonizer writes them (mlcommons/chakra: src/jsonizer/jsonizer.py), and the table that its feeder also takes,
+// Chakra traces as JSON, which comes in two forms: the sequence of messages as protobuf prints them, written by
+// chakra_jsonizer (mlcommons/chakra: src/jsonizer/jsonizer.py), and the table that Chakra's feeder also accepts,
 // {"workload_graph": [{"Id", "NodeType", "comm_type", ...}]} (src/feeder/JSONNode.cpp).
 
 #include "traces/dumps/rank_recording.h"
@@ -11,7 +11,7 @@ namespace rollcall::traces {
 
 bool looks_like_chakra_json(const Value& value);
 
-// `rank` is what the file's name says, for messages.
+// `rank`: from the file's name, used for messages.
 RankRecording decode_chakra_json(const Value& value, Rank rank);
 
 }  // namespace rollcall::traces

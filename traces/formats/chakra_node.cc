@@ -9,12 +9,12 @@ namespace rollcall::traces {
 
 namespace {
 
-// By CollectiveCommType.
+// Indexed by CollectiveCommType.
 constexpr std::array<std::string_view, 10> kinds = {
     "all_reduce", "reduce",         "all_gather",           "gather", "scatter", "broadcast",
     "all_to_all", "reduce_scatter", "reduce_scatter_block", "barrier"};
 
-// The judge adds and subtracts such numbers.
+// Bounded because the judge adds and subtracts these numbers.
 std::int64_t bounded(std::int64_t number) {
   constexpr std::int64_t number_max = std::int64_t{1} << 62;
   return number < number_max ? std::max<std::int64_t>(number, -1) : -1;

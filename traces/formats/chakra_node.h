@@ -1,6 +1,6 @@
 #pragma once
 
-// A node of a Chakra trace, and the calls that nodes of communication are, however they were written down
+// A node of a Chakra trace, and the calls that communication nodes stand for, whichever way they were written
 // (mlcommons/chakra: schema/protobuf/et_def.proto).
 
 #include <cstdint>

@@ -46,8 +46,8 @@ bool looks_like_elastic_summary(std::string_view bytes) {
   return bytes.find(root_cause) != std::string_view::npos;
 }
 
-// "Root Cause (first observed failure):\n[0]:\n  rank      : 2 (local_rank: 2)\n  exitcode  : 1 (pid: 1)", and then the
-// traceback, whose last line is the error. Its other lines are indented further.
+// "Root Cause (first observed failure):\n[0]:\n  rank      : 2 (local_rank: 2)\n  exitcode  : 1 (pid: 1)", followed by
+// the traceback, whose last line is the error. Its other lines are indented further.
 std::vector<LogFact> read_elastic_summary(std::string_view bytes, const std::string& file) {
   std::vector<LogFact> facts;
   Lines lines(bytes);

@@ -1,7 +1,7 @@
 #pragma once
 
-// What torchrun leaves: the error.json of each rank that raised, and the summary on its console, which names whose
-// failure was observed first (torch/distributed/elastic/multiprocessing/errors).
+// The files that torchrun leaves: the error.json of each rank that raised, and the summary on its console, which names
+// the rank whose failure was observed first (torch/distributed/elastic/multiprocessing/errors).
 
 #include <string>
 #include <string_view>

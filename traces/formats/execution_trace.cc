@@ -11,7 +11,7 @@ namespace rollcall::traces {
 
 namespace {
 
-// A request: [seq, is_p2p], or a number in older files. Tensors are lists too, of six numbers or of lists.
+// A request is [seq, is_p2p], or a number in older files. Tensors are also lists, of six numbers or of lists.
 bool is_request(const Value& value) {
   if (value.is(Value::Kind::integer)) {
     return true;
@@ -53,7 +53,7 @@ class Reader {
     return nodes;
   }
 
-  // Of Gloo, and of torch before 2.0, whose fields stood in the node itself.
+  // Reads traces of Gloo, and of torch before 2.0, which kept these fields in the node itself.
   void read_host_operators(const Value* nodes, std::uint32_t size) {
     Nodes operators;
     Nodes ranges;
@@ -81,7 +81,7 @@ class Reader {
     return inputs == nullptr ? std::pair<const Value*, std::uint32_t>() : items_of(find(*inputs, "values"));
   }
 
-  // The groups are JSON inside a text.
+  // The groups are JSON inside a string.
   void read_groups(const Value& node) {
     const auto [values, count] = inputs_of(node);
     if (count == 0 || !values[0].is(Value::Kind::text)) {
@@ -122,7 +122,7 @@ class Reader {
     calls_.add(call, rank_);
   }
 
-  // Request, group, and the root or peer inside the group; tensors may come first.
+  // The values are request, group, and the root or peer inside the group; tensors may come first.
   static void read_request(const Value& node, RecordedCall& call) {
     const auto [values, size] = inputs_of(node);
     const std::uint32_t place = size > 0 && is_request(values[0]) ? 0 : 1;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Which format a file is of, by what is in it: names lie.
+// Detects a file's format by its content, because names can mislead.
 
 #include <span>
 #include <string_view>
@@ -12,8 +12,8 @@ namespace rollcall::traces {
 
 struct SourceFile {
   std::string_view bytes;
-  Value value;     // none: neither pickle nor JSON
-  Rank rank = -1;  // what its name says; -1: nothing
+  Value value;     // none if the file is neither pickle nor JSON
+  Rank rank = -1;  // from the file's name; -1 if the name has none
 };
 
 struct Format {
@@ -23,7 +23,7 @@ struct Format {
 };
 
 std::span<const Format> formats();
-// The first that fits, or null.
+// Returns the first format that fits, or null.
 const Format* format_of(const SourceFile& file);
 
 }  // namespace rollcall::traces

@@ -10,7 +10,7 @@ namespace rollcall::traces {
 
 namespace {
 
-constexpr int nesting_max = 4;  // a list of lists of tensors' shapes
+constexpr int nesting_max = 4;  // a list of lists of tensor shapes
 constexpr std::int64_t elements_max = std::int64_t{1} << 60;
 
 const Value* item(const Value* list, std::uint32_t index) {
@@ -18,7 +18,7 @@ const Value* item(const Value* list, std::uint32_t index) {
   return index < size ? &items[index] : nullptr;
 }
 
-// Elements of the tensors in a list of shapes, however deep; -1 when there are none.
+// Total elements of the tensors in a list of shapes, however deeply nested; -1 if there are none.
 std::int64_t elements_in(const Value* shapes, int depth = 0) {
   const auto [items, size] = items_of(shapes);
   if (size == 0 || depth > nesting_max) {
@@ -48,7 +48,7 @@ std::string_view dtype_in(std::string_view type) {
   return type.substr(0, type.find(')'));
 }
 
-// Results come first, then what goes in.
+// True if the operator takes its outputs before its inputs.
 bool has_results_first(std::string_view op) {
   constexpr std::array<std::string_view, 5> names = {"all_gather", "gather", "scatter", "reduce_scatter",
                                                      "all_to_all"};

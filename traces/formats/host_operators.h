@@ -1,8 +1,8 @@
 #pragma once
 
-// Calls as torch's own operators show them, in recordings without the arguments of communication: the dispatcher's
+// Calls as torch's own operators show them, in recordings without communication arguments: the dispatcher's
 // "c10d::allreduce_" (torch/csrc/distributed/c10d/Ops.cpp) and the range that a backend opens around its work,
-// "gloo:all_reduce" (Work in ProcessGroup.cpp). Both are there for one call; neither says of which group it is.
+// "gloo:all_reduce" (Work in ProcessGroup.cpp). A call leaves both; neither says which group it belongs to.
 
 #include <string_view>
 
@@ -14,7 +14,7 @@ namespace rollcall::traces {
 bool is_host_operator(std::string_view name);
 bool is_backend_range(std::string_view name);
 
-// What an operator was called with, as far as it is recorded: values, shapes and types, each a list with one
+// The arguments of an operator, as far as they are recorded: values, shapes, and types, each a list with one
 // item per argument, or null.
 struct HostOperator {
   std::string_view name;
@@ -23,7 +23,7 @@ struct HostOperator {
   const Value* types = nullptr;
 };
 
-// Without group and times.
+// Sets neither the group nor times.
 RecordedCall call_of(const HostOperator& host);
 
 }  // namespace rollcall::traces

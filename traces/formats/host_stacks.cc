@@ -90,7 +90,8 @@ class StackReader {
     }
   }
 
-  // A program's own thread ends in "<module>", unless a stack is too deep. faulthandler lists it last.
+  // The program's own thread ends in "<module>", unless the stack is too deep. faulthandler lists that thread
+  // last.
   const Thread* own_thread() const {
     auto main = std::find_if(threads_.rbegin(), threads_.rend(),
                              [](const Thread& thread) { return thread.is_main && !thread.frames.empty(); });
@@ -110,7 +111,7 @@ class StackReader {
       fact.place = fmt::format("{}:{}", file_, main->line);
       fact.text = main->frames.front().function;
       for (const DumpFrame& frame : main->frames) {
-        fact.op = is_c10d(frame) ? frame.function : fact.op;  // what the program called is the outermost
+        fact.op = is_c10d(frame) ? frame.function : fact.op;  // the outermost one is the call that the program made
         if (fact.op.empty() && frame.function == "_engine_run_backward") {
           fact.op = "backward";
         }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Where the programs of ranks are: stacks as py-spy dump and Python's faulthandler write them, one rank per file, and
+// Where the ranks' programs are: stacks as py-spy dump and Python's faulthandler write them, one rank per file, and
 // as torch.distributed.debug collects them, with a line "=== Rank 3: ... ===" before each rank's.
 
 #include <string>
@@ -13,10 +13,10 @@ namespace rollcall::traces {
 
 bool looks_like_host_stacks(std::string_view bytes);
 
-// The frames of the program's own thread, innermost first; none where there is no stack.
+// The frames of the program's own thread, innermost first; empty if there is no stack.
 check::DumpStack program_stack(std::string_view bytes);
 
-// `rank` is what the file's name says; -1: nothing.
+// `rank`: from the file's name; -1 if the name has none.
 std::vector<check::LogFact> read_host_stacks(std::string_view bytes, Rank rank, const std::string& file);
 
 }  // namespace rollcall::traces

@@ -1,7 +1,7 @@
 #pragma once
 
-// Whatever else than recordings a job leaves: logs, stacks, counters. One reader for each, and a file may be several: a
-// log has the watchdog's lines and a traceback.
+// Evidence other than recordings that a job leaves: logs, stacks, counters. Each kind has its own reader, and one file
+// may be of several kinds: a log can hold the watchdog's lines and a traceback.
 
 #include <optional>
 #include <string>
@@ -13,17 +13,17 @@
 
 namespace rollcall::traces {
 
-// The names of what is understood, for messages.
+// The names of the kinds that are understood, for messages.
 std::vector<std::string_view> evidence_names();
 
-// `rank` is what the file's name or folder says, -1: nothing. Nothing where no reader knows the text.
+// `rank`: from the file's or folder's name; -1 if they have none. Empty if no reader recognizes the text.
 std::optional<std::vector<check::LogFact>> read_text_evidence(std::string_view bytes, Rank rank,
                                                               const std::string& file);
-// The same of what has been read as JSON.
+// The same for a file that has been read as JSON.
 std::optional<std::vector<check::LogFact>> read_json_evidence(const Value& value, Rank rank,
                                                               const std::string& file);
 
-// That there is a log of a rank, which may say nothing: that is a fact, too, where others report errors.
+// The fact that a rank has a log. Even if the log says nothing, that counts where other ranks report errors.
 bool is_named_like_log(std::string_view path);
 check::LogFact rank_wrote(Rank rank, const std::string& file);
 

@@ -38,7 +38,7 @@ constexpr std::array<std::string_view, 12> marks = {mismatch,    barrier,  watch
 
 bool is_rank(std::optional<std::int64_t> number) { return number && *number >= 0 && *number < ranks_max; }
 
-// "1, 2, 5" from the beginning of a text, up to what is no longer a list.
+// Reads "1, 2, 5" from the beginning of a text, up to the first character that is not part of a list.
 RankSet ranks_at(std::string_view text) {
   std::vector<Rank> ranks;
   const auto is_part = [](char c) { return (c >= '0' && c <= '9') || c == ' ' || c == ','; };
@@ -56,7 +56,7 @@ RankSet ranks_at(std::string_view text) {
   return RankSet::of(std::move(ranks));
 }
 
-// What stands between `from` and the next of `ends`.
+// The text between `from` and the next of `ends`.
 std::string field(std::string_view text, std::string_view from, std::string_view ends) {
   const std::size_t place = text.find(from);
   if (place == std::string_view::npos) {
@@ -95,8 +95,8 @@ class LineReader {
   bool has(std::string_view mark) const { return line_.find(mark) != std::string_view::npos; }
 
   // "Rank 0 is running collective: CollectiveFingerPrint(SequenceNumber=5, OpType=ALLREDUCE, TensorShape=[2],
-  // TensorDtypes=Float, ...), but Rank 1 is running collective: ...". Without tensors a comma is missing. The first is
-  // who writes; both numbers count within the group.
+  // TensorDtypes=Float, ...), but Rank 1 is running collective: ...". Without tensors, a comma is missing. The first
+  // rank is the one that writes; both numbers count within the group.
   void read_mismatch() {
     const std::optional<std::int64_t> prefix = number_after(line_, "[rank");
     Rank own = is_rank(prefix) ? static_cast<Rank>(*prefix) : file_rank_;
@@ -126,7 +126,8 @@ class LineReader {
     fact.dtype = field(print, "TensorDtypes=", ",)");
   }
 
-  // "[rank1]:[I..] [Rank 0] Running collective: CollectiveFingerPrint(..": of rank 1, which is 0 in its group.
+  // "[rank1]:[I..] [Rank 0] Running collective: CollectiveFingerPrint(.." is written by rank 1, whose rank in the group
+  // is 0.
   void read_calls() {
     if (const std::size_t place = line_.find(running); place != std::string_view::npos) {
       const Rank rank = writer();
@@ -164,7 +165,7 @@ class LineReader {
     }
   }
 
-  // Who wrote the line: "[rank3]:", "[Rank 3]", "[PG ID 0 PG GUID 0(default_pg) Rank 3]".
+  // The rank that wrote the line: "[rank3]:", "[Rank 3]", "[PG ID 0 PG GUID 0(default_pg) Rank 3]".
   Rank writer() const {
     for (const std::string_view word : {"[rank", "Rank "}) {
       if (const std::optional<std::int64_t> rank = number_after(line_, word); is_rank(rank)) {
@@ -220,7 +221,7 @@ class LineReader {
     }
   }
 
-  // "#0-0 (27a079b828ff1a75) MISMATCH", "  6 ranks have launched up to operation 6649", and a line for each that
+  // "#0-0 (27a079b828ff1a75) MISMATCH", "  6 ranks have launched up to operation 6649", and a line for each rank that
   // is named: "  Rank 0 -- GPU 0 managed by ..." or "  Rank 7 has launched up to operation 60 -- ...".
   void read_ras() {
     const std::string_view text = line_.substr(std::min(line_.find_first_not_of(" \t"), line_.size()));
@@ -260,7 +261,7 @@ class LineReader {
   std::string_view line_;
   std::int64_t number_ = 0;
   std::string communicator_;
-  std::optional<std::int64_t> operation_;  // of the RAS line before
+  std::optional<std::int64_t> operation_;  // from the previous RAS line
   std::vector<LogFact> facts_;
 };
 

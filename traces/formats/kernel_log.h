@@ -1,7 +1,7 @@
 #pragma once
 
-// Errors of NVIDIA's driver in the kernel's log: "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, GPU has fallen off the
-// bus." They name a GPU and a process, no rank, unless the file is that of one.
+// NVIDIA driver errors in the kernel log: "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, GPU has fallen off the bus."
+// They name a GPU and a process but not a rank, so the rank is known only if the file belongs to one.
 
 #include <string>
 #include <string_view>

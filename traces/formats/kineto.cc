@@ -14,10 +14,10 @@ namespace rollcall::traces {
 
 namespace {
 
-// Scripts that merge the traces of ranks move pids apart by this much (rank * 10^8).
+// Scripts that merge the traces of several ranks shift pids by this much per rank (rank * 10^8).
 constexpr std::int64_t merged_pid_min = 100'000'000;
 
-// What belongs to one External id, or to one event without.
+// The data that belongs to one External id, or to one event without an External id.
 struct Activity {
   const Value* arguments = nullptr;
   double issued_us = 0;  // on the host, where known
@@ -26,7 +26,7 @@ struct Activity {
   std::size_t place = 0;  // in the file: breaks ties
 };
 
-// A torch without Kineto writes them without anything around.
+// A torch build without Kineto writes the events as a bare list.
 std::pair<const Value*, std::uint32_t> events_of(const Value& file) {
   return file.is(Value::Kind::list) ? items_of(&file) : items_of(find(file, "traceEvents"));
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// A text, line by line, and numbers in it.
+// Reads a text line by line, and numbers in a line.
 
 #include <charconv>
 #include <optional>
@@ -40,7 +40,7 @@ class Lines {
 
 std::optional<std::int64_t> number_at(std::string_view text);
 std::optional<std::int64_t> number_after(std::string_view line, std::string_view word);
-// The number after `word`, where it may be a rank.
+// Returns the number after `word`; empty if it cannot be a rank.
 std::optional<Rank> rank_after(std::string_view line, std::string_view word);
 std::string_view without_blanks(std::string_view text);
 

@@ -30,7 +30,7 @@ LogFact launches_of(Rank rank, std::string group, std::int64_t count, std::strin
 
 bool may_be_rank(std::int64_t number) { return number >= 0 && number < ranks_max; }
 
-// The list itself, or one object that stands alone.
+// Returns the items of a list, or a single object that is not in a list.
 std::pair<const Value*, std::uint32_t> objects_of(const Value& value) {
   return value.is(Value::Kind::dict) ? std::pair<const Value*, std::uint32_t>(&value, 1U) : items_of(&value);
 }
@@ -115,7 +115,8 @@ bool looks_like_nccl_calls(std::string_view bytes) {
 }
 
 // "node1:77:90 [0] NCCL INFO AllReduce: opCount 1f sendbuff 0x.. count 64 datatype 7 op 0 root 0 comm 0x55 [nranks=4]
-// stream 0x.."; the count is hexadecimal. "comm 0x55 rank 2 nRanks 4 .. commId 0x1 - Init COMPLETE" says whose it is.
+// stream 0x.."; the opCount is hexadecimal. "comm 0x55 rank 2 nRanks 4 .. commId 0x1 - Init COMPLETE" says whose
+// communicator it is.
 std::vector<LogFact> read_nccl_calls(std::string_view bytes, Rank file_rank, const std::string& file) {
   struct Communicator {
     Rank rank = -1;

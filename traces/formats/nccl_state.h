@@ -1,8 +1,8 @@
 #pragma once
 
-// NCCL's own view of a job: its RAS as JSON (`ncclras -f json`, src/ras/client_support.cc), lines of
+// NCCL's own view of a job: RAS output as JSON (`ncclras -f json`, src/ras/client_support.cc), lines of
 // NCCL_DEBUG_SUBSYS=COLL with an opCount (src/enqueue.cc), and the Inspector's JSON lines (plugins/profiler/inspector).
-// Each says how many collectives a rank has launched, or finished, on a communicator.
+// Each says how many collectives a rank has launched or finished on a communicator.
 
 #include <string>
 #include <string_view>

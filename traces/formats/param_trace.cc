@@ -38,7 +38,8 @@ class CommsReader {
   RankRecording finish() { return calls_.finish(false); }
 
  private:
-  // Named by the call, by an earlier one of its group, or all.
+  // The ranks that the call names, else those that an earlier call of its group named, else all
+  // ranks.
   std::vector<Rank> ranks_of(const Value& entry) {
     const std::int64_t id = number_or(find(entry, "pg_id"), 0);
     std::vector<Rank> members = members_of(find(entry, "global_ranks"));
@@ -54,7 +55,7 @@ class CommsReader {
     return members;
   }
 
-  // A global rank's place in the group.
+  // Returns a global rank's position in the group, or -1.
   static Rank inside(const std::vector<Rank>& members, std::int64_t rank) {
     const auto place = std::lower_bound(members.begin(), members.end(), rank);
     return place != members.end() && *place == rank ? static_cast<Rank>(place - members.begin()) : -1;

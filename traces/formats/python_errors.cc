@@ -20,7 +20,7 @@ constexpr std::string_view terminate = "terminate called after throwing";
 constexpr std::string_view fatal = "Fatal Python error: ";
 constexpr std::string_view too_long = "op.preamble.length <= op.nbytes. ";
 constexpr std::size_t text_max = 160;
-constexpr int message_lines_max = 4;  // what follows the first line of an error
+constexpr int message_lines_max = 4;  // lines after the first line of an error
 
 template <std::size_t size>
 bool has_one_of(std::string_view text, const std::array<std::string_view, size>& words) {
@@ -43,12 +43,13 @@ constexpr std::array<std::string_view, 13> of_others = {"Connection closed by pe
                                                         "SocketException"};
 constexpr std::array<std::string_view, 5> too_late = {"Timed out", "timed out", "imeout", "DistStoreError",
                                                       "TimeoutError"};
-// Said by the ones who wait, of others; or by those who end processes.
+// Errors of ranks that wait, which are about other ranks, or of programs that end processes.
 constexpr std::array<std::string_view, 6> of_nobody = {"CollectiveFingerPrint", "monitoredBarrier",
                                                        "ChildFailedError",      "SignalException",
                                                        "KeyboardInterrupt",     "SystemExit"};
 
-// Without what launchers put before each line, and whose it is: "[rank2]: ", torchrun's "[default0]:", srun's "2: ".
+// Removes the prefixes that launchers put before each line, and sets the rank that they name: "[rank2]: ", torchrun's
+// "[default0]:", srun's "2: ".
 std::string_view without_prefix(std::string_view line, Rank& rank) {
   constexpr std::size_t longest = 32;
   for (int i = 0; i < 2 && line.starts_with('['); ++i) {
@@ -110,7 +111,7 @@ class ErrorReader {
   }
 
  private:
-  // Frames are indented, what is raised is not.
+  // Frames are indented; the line of the exception is not.
   void read_traceback(Rank rank) {
     std::vector<check::DumpFrame> frames;
     while (lines_.next()) {
@@ -130,7 +131,7 @@ class ErrorReader {
     }
   }
 
-  // Errors of c10d go on over some lines.
+  // Errors of c10d continue over several lines.
   std::string rest_of_message(Rank rank) const {
     Lines ahead(lines_.rest());
     std::string text;

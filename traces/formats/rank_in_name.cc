@@ -29,7 +29,7 @@ std::string_view stem_of(std::string_view path) {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// All numbers, the last one first. Numbers too long for a rank (dates) are left out.
+// All numbers in the name, the last one first. Leaves out numbers too long for a rank (dates).
 std::vector<Rank> numbers_in(std::string_view name) {
   std::vector<Rank> numbers;
   std::size_t end = name.size();

@@ -28,16 +28,16 @@ using check::DumpRecord;
 using check::JobDump;
 using check::RankDump;
 
-constexpr Rank log_ranks_max = 4096;                          // a larger number in a log's name is a job's
+constexpr Rank log_ranks_max = 4096;                          // a larger number in a log's name is a job id
 constexpr std::size_t tree_bytes_max = std::size_t{2} << 30;  // of one file, per thread
 
 struct Candidate {
   std::string path;
   bool is_named = false;     // by the user, rather than found in a folder
-  std::size_t argument = 0;  // of the command: what it was, or was found in
+  std::size_t argument = 0;  // index of the command's argument that is this file, or the folder it was found in
 };
 
-// What a file says, or why nothing.
+// The content of a file, or the reason that it has none.
 struct Outcome {
   std::optional<RankRecording> recording;
   std::string problem;
@@ -45,13 +45,13 @@ struct Outcome {
   bool is_json = false;
   std::size_t digest = 0;    // of its bytes
   std::size_t argument = 0;  // see Candidate
-  bool is_unknown = false;   // of another kind
+  bool is_unknown = false;   // of a kind that no reader knows
 };
 
 std::vector<Candidate> candidates_of(const std::vector<std::string>& paths) {
   std::vector<Candidate> files;
   for (std::size_t i = 0; i < paths.size(); ++i) {
-    std::error_code unreadable;  // then reading it says so
+    std::error_code unreadable;  // reading the file reports it
     if (!fs::is_directory(paths[i], unreadable)) {
       files.push_back({paths[i], true, i});
       continue;
@@ -76,13 +76,13 @@ bool looks_like_json(std::string_view bytes) {
   return first != std::string_view::npos && (bytes[first] == '{' || bytes[first] == '[');
 }
 
-// Something that people read.
+// True for files that people read.
 bool is_text(const std::string& path) {
   const std::string extension = fs::path(path).extension().string();
   return extension == ".txt" || is_named_like_log(path);
 }
 
-// Not like a log, of which many are empty.
+// False for logs, many of which are empty.
 bool is_named_like_dump(const std::string& path) {
   const std::string extension = fs::path(path).extension().string();
   return extension.empty() || extension == ".json" || extension == ".et" || extension == ".gz" ||
@@ -103,7 +103,7 @@ std::string unknown_format(std::string_view bytes) {
   return fmt::format("unknown format (known are: {})", fmt::join(names, ", "));
 }
 
-// What one thread reads with, file after file.
+// The state that one thread uses to read file after file.
 class FileReader {
  public:
   Outcome read(const Candidate& file) {
@@ -165,7 +165,7 @@ class FileReader {
     return outcome;
   }
 
-  // None: what looked like JSON, is not, and was not called so either.
+  // Empty if the file looks like JSON but is not JSON, and its name does not say that it is.
   std::optional<Value> value_of(std::string_view bytes, const std::string& path) {
     if (values::looks_like_pickle(bytes)) {
       return values::read_pickle(bytes, arena_);
@@ -245,29 +245,29 @@ std::int64_t last_time(const RankDump& dump) {
   return last;
 }
 
-// Of two recordings of one rank: the one with states, the later one, or of the same moment the one that says
+// Of two recordings of one rank, the better one has states, is later or, if both are of the same moment, says
 // more.
 bool says_more(const RankDump& a, const RankDump& b) {
   return std::make_tuple(a.has_states, last_time(a), a.records.size(), has_stacks(a)) >
          std::make_tuple(b.has_states, last_time(b), b.records.size(), has_stacks(b));
 }
 
-// The dumps of each rank. Of several the best; the first by path among equals.
+// The dumps of each rank. Of several, the best; the first by path among equals.
 struct Chosen {
   std::map<Rank, Outcome*> last;
   std::map<Rank, Outcome*> earlier;  // of another moment
 };
 
-// Two dumps of a rank that were written in the same way are of two moments: nobody keeps one twice. As a pickle and
-// as JSON, it is one moment that was written twice.
+// Two dumps of a rank that were written in the same way are of two moments, because no one keeps the same dump twice.
+// A dump as a pickle and a dump as JSON are one moment that was written twice.
 bool are_two_moments(const Outcome& a, const Outcome& b) {
   const RankDump& one = a.recording->dump;
   const RankDump& other = b.recording->dump;
   return a.is_json == b.is_json && one.has_states && other.has_states && one.version == other.version;
 }
 
-// A rank that stands still leaves the same bytes again, and so does a copy. Whoever names two folders says that they
-// are of two moments. In one that holds everything twice, nothing says so.
+// A stalled rank leaves the same bytes again, and so does a copy. A user who names two folders says that they are of
+// two moments; for one folder that holds everything twice, nothing says so.
 void drop_copies(Chosen& chosen, std::vector<FileProblem>& problems) {
   const auto is_copy = [&](const auto& entry) {
     const Outcome& last = *chosen.last.at(entry.first);
@@ -312,8 +312,8 @@ Chosen one_per_rank(std::vector<Outcome>& outcomes, std::vector<FileProblem>& pr
   return chosen;
 }
 
-// Groups that a rank names without saying who is in them: the group of that name which has the rank as
-// a member, or all ranks that name it. The default group has all ranks, those without a dump too.
+// Resolves groups that a rank names without saying who is in them: to the group of that name that has the rank as
+// a member, or else to all ranks that name it. The default group has all ranks, including those without a dump.
 class NamelessGroups {
  public:
   NamelessGroups(JobDump& job, Rank ranks_at_least) : job_(job), ranks_at_least_(ranks_at_least) {}
@@ -388,7 +388,7 @@ class NamelessGroups {
   std::map<std::uint32_t, std::vector<Rank>> users_;  // of groups without members; ascending
 };
 
-// The judge takes it that who calls on a group belongs to it. A file may say otherwise.
+// The judge assumes that a rank that calls on a group belongs to it. A file may say otherwise.
 void drop_foreign_calls(ReadResult& result) {
   for (RankDump& dump : result.job.ranks) {
     const auto is_foreign = [&](std::uint32_t group) {

@@ -1,7 +1,8 @@
 #pragma once
 
-// What the ranks of a real job left behind, as one job: files and folders in, values for the judge out.
-// formats.cc has the table of what is understood.
+// Reads the recordings that the ranks of a real job left behind as one job: takes files and folders, returns
+// values
+// for the judge. formats.cc has the table of supported formats.
 
 #include <cstddef>
 #include <functional>
@@ -12,10 +13,10 @@
 
 namespace rollcall::traces {
 
-// A file that was not used, or not as the user may think.
+// A file that was not used, or not in the way that the user may expect.
 struct FileProblem {
   std::string file;
-  std::string message;  // with the byte offset where there is one
+  std::string message;  // with the byte offset if there is one
 
   friend bool operator==(const FileProblem&, const FileProblem&) = default;
 };
@@ -23,14 +24,14 @@ struct FileProblem {
 struct ReadResult {
   check::JobDump job;
   std::vector<FileProblem> problems;  // by file
-  std::vector<std::string> unknown;  // files in folders that nobody here can read
+  std::vector<std::string> unknown;  // files in folders that no reader knows
 };
 
-// Called by any of the reading threads when a file is through: how many are, of how many.
+// Called by any of the reading threads when a file is done: how many files are done, out of how many.
 using ReadProgress = std::function<void(std::size_t done, std::size_t all)>;
 
-// Files and folders (searched for recordings, other files are passed over) as one job. Reads on all cores;
-// the result does not depend on their number nor on the order of `paths`. A file that cannot be read is
+// Reads files and folders (searched for recordings; other files are skipped) as one job. Reads on all cores;
+// the result depends neither on their number nor on the order of `paths`. A file that cannot be read is
 // a problem, not an error: the other ranks are still worth reading. Throws std::filesystem errors only
 // for folders that cannot be listed.
 ReadResult read_recordings(const std::vector<std::string>& paths, const ReadProgress& progress = {});

@@ -40,7 +40,7 @@ std::string text(const Value* value) {
   return value != nullptr && value->is(Value::Kind::text) ? std::string(value->as_text()) : std::string();
 }
 
-// The items of a list; none of anything else.
+// The items of a list; empty for any other value.
 std::pair<const Value*, std::size_t> items(const Value* value) {
   if (value == nullptr || !value->is(Value::Kind::list)) {
     return {nullptr, 0};
@@ -75,7 +75,7 @@ std::vector<std::string> texts(const Value* value) {
   return list;
 }
 
-// torch's names of dtypes as Flight Recorders have them: "float32" is "Float".
+// Converts torch's dtype names to those of Flight Recorders: "float32" to "Float".
 std::vector<std::string> scalar_types(const Value* value) {
   std::vector<std::string> names = texts(value);
   for (std::string& name : names) {
@@ -104,7 +104,7 @@ class Decoder {
 
  private:
   struct Call {
-    std::uint32_t number = 0;  // of the recording's table
+    std::uint32_t number = 0;  // in the recording's table
     std::uint32_t stack = 0;
     bool is_from_anybody = false;
   };
@@ -215,7 +215,7 @@ class Decoder {
     }
   }
 
-  // Neither a time nor a number is ever this large.
+  // No time and no sequence number is ever this large.
   static bool is_possible(const RingRecord& record) {
     constexpr std::uint64_t largest = std::uint64_t{1} << 62U;
     return record.created_ns < largest && record.finished_ns < largest && record.seq < largest;

@@ -1,11 +1,11 @@
 #pragma once
 
-// The ring of an observed rank (traces/recorder/rollcall_recorder/ring.py): its last calls, as they stood in memory
+// The ring of an observed rank (traces/recorder/rollcall_recorder/ring.py): its last calls, as they were in memory
 // when the file was copied or its process ended.
 //
-// Kept: calls with sizes, dtypes, groups, stacks, when they were made and whether they were over; messages with their
-// other end. Left out: calls about groups, receives from anybody. A supervisor that has seen nothing move for long says
-// so in the header: what is unfinished then will not finish.
+// Kept: calls with sizes, dtypes, groups, stacks, when they were made and whether they had ended; messages with their
+// other end. Left out: calls about groups and receives from any source. A supervisor that has seen no progress for a
+// long time says so in the header: calls that are unfinished then will not finish.
 
 #include <array>
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace rollcall::traces {
 
-// By ring.py; words of 8 bytes.
+// As ring.py writes it, in words of 8 bytes.
 struct RingHeader {
   std::uint32_t version = 0;
   Rank rank = -1;
@@ -28,13 +28,13 @@ struct RingHeader {
 };
 
 struct RingRecord {
-  std::uint64_t number = 0;  // from 1; 0: there is none
+  std::uint64_t number = 0;  // from 1; 0: there is no record
   std::uint64_t created_ns = 0;
   std::uint64_t finished_ns = 0;
   std::uint64_t waited_ns = 0;  // when the rank began to wait for it
-  std::uint32_t call = 0;       // of the table; 0: the table was full
+  std::uint32_t call = 0;       // in the table; 0: the table was full
   std::uint32_t group = 0;
-  std::uint64_t seq = 0;  // of its group, or of its messages in one direction
+  std::uint64_t seq = 0;  // within its group, or within its messages in one direction
   std::uint64_t flags = 0;
 
   bool is_message() const { return (flags & 1) != 0; }
@@ -42,17 +42,17 @@ struct RingRecord {
   bool has_failed() const { return (flags & 4) != 0; }
 };
 
-// Places in the header that the rank and its supervisor write to while the job runs: indexes of words.
+// Fields of the header that the rank and its supervisor write to while the job runs, as word indexes.
 namespace ring_words {
 constexpr std::size_t table_used = 6;
 constexpr std::size_t issued = 7;
 constexpr std::size_t heartbeat = 8;  // when the observer's thread last ran
 constexpr std::size_t end = 9;        // 1: the program ended; 2: it raised
-constexpr std::size_t finished = 10;  // roughly how many calls; only that it changes matters
-constexpr std::size_t asked = 11;     // the supervisor's question of where the rank is
+constexpr std::size_t finished = 10;  // roughly how many calls; only the fact that it changes matters
+constexpr std::size_t asked = 11;     // the supervisor asks where the rank is
 constexpr std::size_t answered = 12;
-constexpr std::size_t stands_still = 13;  // the supervisor's word: since when; 0: it does not
-constexpr std::size_t place = 14;         // changes when the program's own thread is at other lines
+constexpr std::size_t stands_still = 13;  // written by the supervisor: since when; 0: it does not
+constexpr std::size_t place = 14;         // changes when the program's own thread has moved to other lines
 constexpr std::size_t steps = 15;         // of the optimizer that has stepped most often
 }  // namespace ring_words
 
@@ -60,7 +60,7 @@ constexpr std::size_t ring_page = 4096;
 constexpr std::size_t ring_record_bytes = 64;
 
 bool looks_like_ring(std::string_view bytes);
-// Throws BadFile where the rest of the file could not be what it says.
+// Throws BadFile if the rest of the file cannot match its header.
 RingHeader ring_header(std::string_view bytes);
 RingRecord ring_record(std::string_view bytes, const RingHeader& header, std::uint64_t number);
 // Throws BadFile.

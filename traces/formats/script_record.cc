@@ -184,7 +184,7 @@ class RankReader {
     rank_.folder = root_of_places(std::string(text_of(value, "folder")));
   }
 
-  // A job that is initialized again has ended one world, and goes on in a group that it has made.
+  // A job that is initialized again has ended one world and continues in a group that it has made.
   void read_init(const Value& init) {
     if (rank_.backend.empty()) {
       rank_.init_site = script_site(find(init, "site"));
@@ -209,7 +209,7 @@ class RankReader {
     }
   }
 
-  // What the script itself says of its end is more than what its process says.
+  // The script's own account of its end says more than its process does.
   void read_process(const Value& process) {
     const bool has_said = rank_.end.how != ScriptEnd::How::unknown || !rank_.stack.empty();
     if (has_said) {
@@ -263,8 +263,8 @@ class RankReader {
     rank_.events.push_back(std::move(event));
   }
 
-  // ["x", type, message, refused, last resort]: what the call or wait before has raised. Older records say no more than
-  // that it did.
+  // ["x", type, message, refused, last resort]: the exception that the previous call or wait raised. Older records say
+  // only that it raised.
   void read_exception(const Value* parts, std::uint32_t size) {
     if (rank_.events.empty()) {
       return;
@@ -287,7 +287,7 @@ class RankReader {
 
   std::uint32_t known_call(const Value* number) const { return known(number, rank_.calls.size(), "call"); }
 
-  // A number below `count` of what was described before.
+  // Returns a number below `count`, the size of the list of what was described so far. Throws BadFile if there is none.
   static std::uint32_t known(const Value* number, std::size_t count, const char* what) {
     const std::int64_t index = number_or(number, -1);
     if (index < 0 || index >= static_cast<std::int64_t>(count)) {
@@ -365,7 +365,7 @@ ScriptCall script_call(const Value& description) {
 }
 
 ScriptEnd last_script_end(const std::string& path) {
-  constexpr std::int64_t end_bytes_max = std::int64_t{64} << 10;  // a message and a place are shorter
+  constexpr std::int64_t end_bytes_max = std::int64_t{64} << 10;  // a message and a place are shorter than this
   std::ifstream in(path, std::ios::binary | std::ios::ate);
   const std::int64_t size = in.tellg();
   in.seekg(std::max<std::int64_t>(size - end_bytes_max, 0));

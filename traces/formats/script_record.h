@@ -1,10 +1,10 @@
 #pragma once
 
-// What ranks of a PyTorch script asked of torch.distributed, as traces/recorder has written it down: a file of JSON
-// lines per rank (record_file.py says what each line means).
+// The calls that the ranks of a PyTorch script made to torch.distributed, as traces/recorder wrote them down: a file of
+// JSON lines per rank (record_file.py says what each line means).
 //
-// A rank that was killed leaves a file that ends anywhere: what is there counts. Lines of kinds that this version does
-// not know are passed over.
+// A rank that was killed leaves a file that may end anywhere; the lines before that count. Lines of kinds that this
+// version does not know are skipped.
 
 #include <cstdint>
 #include <optional>
@@ -20,13 +20,13 @@
 
 namespace rollcall::traces {
 
-// A line of the user's, and what of torch made the call from there.
+// A line of the user's code, and the part of torch that made the call from there.
 struct ScriptSite {
   std::string file;
   std::int64_t line = 0;  // 0: unknown
   std::string function;
   std::string module;   // the class of the nn.Module in whose method the line is; may be empty
-  std::string reason;   // "ddp.bucket", "join.count"; empty: the user's line made the call itself
+  std::string reason;   // "ddp.bucket", "join.count"; empty if the user's line made the call itself
   bool shadow = false;  // by a rank that has joined, on behalf of the others
 
   friend bool operator==(const ScriptSite&, const ScriptSite&) = default;
@@ -36,17 +36,17 @@ struct ScriptCall {
   std::string op;                    // torch.distributed's function
   std::int64_t group = 0;            // which of the rank's groups, in order of creation; 0: the world
   std::vector<std::int64_t> given;   // elements of each tensor
-  std::vector<std::int64_t> filled;  // likewise, where they are others than those given
+  std::vector<std::int64_t> filled;  // likewise, if they differ from those given
   std::string dtype;
-  std::string device;  // "cuda:1" of its tensors; empty: the backend's own for this rank
+  std::string device;  // of its tensors, such as "cuda:1"; empty: the backend's default for this rank
   std::string reduce_op;
   std::optional<Rank> root;  // global
-  std::optional<Rank> peer;  // global; none: receives from anybody
+  std::optional<Rank> peer;  // global; empty if it receives from any source
   std::int32_t tag = 0;
   std::vector<std::int64_t> output_splits;
   std::vector<std::int64_t> input_splits;
   std::vector<Rank> ranks;  // of a new_group
-  bool is_local = false;    // a new_group of which only its members know: use_local_synchronization
+  bool is_local = false;    // a new_group known only to its members (use_local_synchronization)
   bool wait_all_ranks = false;
   double timeout_s = 0;  // 0: the default
   ScriptSite site;
@@ -63,7 +63,9 @@ struct ScriptEvent {
     returned,
     touch,
     kernel,
-    // Of streams of the rank's GPU: what follows is on `stream`; it has an event; it waits for one, or for a stream.
+    // Stream operations of the rank's GPU: switch to `stream`, record an event on it, or make it wait for an event or
+    // for
+    // another stream.
     stream,
     record_event,
     wait_event,
@@ -77,8 +79,8 @@ struct ScriptEvent {
   std::uint32_t kernel = 0;          // of ScriptRank::kernels
   std::int64_t stream = 0;           // 0: the default one
   std::int64_t awaited = 0;          // the event or the stream
-  bool has_raised = false;           // the call, or the wait for it
-  bool was_refused = false;  // a call that raised before any other rank could notice it, or the wait for it
+  bool has_raised = false;           // the call raised, or the wait for it
+  bool was_refused = false;  // a call, or the wait for it, that raised before any other rank could notice the call
   std::string type{};        // raised: Python's, where known
   std::string message{};     // raised, likewise
   bool was_last_resort = false;  // raised when nothing could move any more: the backend gave up
@@ -87,31 +89,31 @@ struct ScriptEvent {
 // The script uses a tensor before it waits for the call that works on it.
 struct ScriptTouch {
   bool writes = false;
-  bool is_of_filled = false;  // of those that the call fills; else of those that it only reads
+  bool is_of_filled = false;  // the call fills the tensor; otherwise it only reads it
   ScriptSite site;
 };
 
-// What a rank's GPU computes between two of its calls: operations of one kind.
+// The operations of one kind that a rank's GPU computes between two of its calls.
 struct ScriptKernel {
   enum class Phase : std::uint8_t { forward, backward, optimizer };
 
   std::string kind;   // "matmul", "elementwise", ...
-  std::string dtype;  // of what is multiplied; empty: nothing is
+  std::string dtype;  // of the factors of a multiplication; empty if there is none
   double flops = 0;
-  double bytes = 0;  // that memory reads and writes
+  double bytes = 0;  // read from and written to memory
   Phase phase = Phase::forward;
   std::int64_t count = 1;    // that many kernels
-  std::int64_t time_ns = 0;  // measured, of all of them; 0: not
+  std::int64_t time_ns = 0;  // measured, over all of them; 0: not measured
 };
 const char* to_string(ScriptKernel::Phase phase);
 
-// What a rank's tensors take of its GPU when they take most.
+// The GPU memory that a rank's tensors take at its peak.
 struct ScriptMemory {
   struct Holder {
     std::int64_t bytes = 0;
     std::int64_t count = 0;  // of tensors
     std::string part;
-    ScriptSite site;  // that made them
+    ScriptSite site;  // where they were made
   };
 
   std::int64_t peak = 0;                                    // 0: not recorded
@@ -119,7 +121,7 @@ struct ScriptMemory {
   std::vector<Holder> holders;                              // likewise
 };
 
-// Is it only about what the rank's GPU computes, and where?
+// True if the event is only about what the rank's GPU computes, and where.
 bool is_of_gpu(const ScriptEvent& event);
 
 struct ScriptFrame {
@@ -128,8 +130,8 @@ struct ScriptFrame {
   std::string function;
 };
 
-// How a rank's part came to its end. Stopped: by us, because it neither called anything nor ended. Terminated: by its
-// launcher, because of others.
+// How a rank's part ended. Stopped: by us, because it neither made a call nor ended. Terminated: by its launcher,
+// because of other ranks.
 struct ScriptEnd {
   enum class How : std::uint8_t { unknown, finished, raised, exited, killed, stopped, terminated };
 
@@ -140,9 +142,9 @@ struct ScriptEnd {
   ScriptSite site;         // raised, stopped
 };
 
-// What the rank's optimizers did until its end.
+// What the rank's optimizers did up to its end.
 struct ScriptTraining {
-  std::int64_t parameters = 0;  // that were stepped; 0: none, or the record does not say
+  std::int64_t parameters = 0;  // the number that were stepped; 0: none, or the record does not say
   std::int64_t steps = 0;
   std::string digest;  // of their values at the end
   ScriptSite site;     // of the first step
@@ -156,31 +158,31 @@ struct ScriptRank {
   std::string torch;        // its version
   bool detail = false;      // TORCH_DISTRIBUTED_DEBUG=DETAIL
   std::string script;       // as it was called
-  std::string folder;       // that its places are named from
-  std::string backend;      // that the script asked for; empty: it has not initialized anything
+  std::string folder;       // the folder that its places are relative to
+  std::string backend;      // the one that the script asked for; empty if it has not initialized anything
   double timeout_s = 0;
-  ScriptSite init_site;           // where it did, first
+  ScriptSite init_site;           // where it first did so
   std::vector<ScriptCall> calls;  // each once
   std::vector<ScriptEvent> events;
   std::vector<ScriptTouch> touches;
   std::vector<ScriptKernel> kernels;  // each once
   ScriptMemory memory;
   std::vector<ScriptSite> data_dependent;  // lines that read what was received
-  bool calls_in_threads = false;           // several, which may call at the same time
+  bool calls_in_threads = false;           // several threads, which may make calls at the same time
   std::vector<ScriptFrame> stack;          // where it was when it was asked, innermost first
   ScriptSite place;                        // the user's line there
-  std::size_t trains_from = 0;             // the event that its first step of an optimizer came before
+  std::size_t trains_from = 0;             // the event that its first optimizer step came before
   ScriptTraining training;
   ScriptEnd end;
 };
 
 struct ScriptRecord {
-  std::vector<ScriptRank> ranks;  // by rank, those that have left something
+  std::vector<ScriptRank> ranks;  // by rank, those that have left a file
   std::vector<FileProblem> problems;
-  RankSet sampled;  // the ranks that were run, where the others are taken to be like them; empty: all were
+  RankSet sampled;  // the ranks that were run, if the others are assumed to be like them; empty: all were run
 };
 
-// Is `device` the one that a rank has by default: on nccl the GPU of its own number on its host, else no GPU?
+// True if `device` is the rank's default: on nccl the GPU with its local rank's number, otherwise the CPU.
 bool is_own_device(const std::string& device, std::string_view backend, Rank local_rank);
 Rank local_rank(const ScriptRank& rank);
 
@@ -189,20 +191,21 @@ ScriptSite script_site(const Value* description);
 // A call as the recorder describes it. Throws BadFile.
 ScriptCall script_call(const Value& description);
 
-// How the rank says that it ended: the last such line of a record that is still being written. Unknown: it does not.
+// How the rank says that it ended: the last line that says so, in a record that may still be being written. Unknown if
+// there is none.
 ScriptEnd last_script_end(const std::string& path);
 
 // One rank's record.
 ScriptRank read_script_rank(const std::string& text);
 
-// What places of a script are named from that ran in `folder`: the root of its repository, which editors and CI start
-// from as well; without one, the folder.
+// The folder that the places of a script that ran in `folder` are relative to: the root of its repository, from which
+// editors and CI start as well; without a repository, `folder`.
 std::string root_of_places(const std::string& folder);
 
-// "src/train.py:61", seen from where the script was started; empty when unknown.
+// "src/train.py:61", relative to where the script was started; empty if unknown.
 std::string place_text(const ScriptRank& rank, const ScriptSite& site);
 
-// Every rank*.jsonl of a folder. Throws std::filesystem errors for folders that cannot be listed.
+// Reads every rank*.jsonl of a folder. Throws std::filesystem errors for folders that cannot be listed.
 ScriptRecord read_script_record(const std::string& folder);
 
 }  // namespace rollcall::traces

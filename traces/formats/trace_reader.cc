@@ -25,7 +25,7 @@ using Json = nlohmann::json;
 
 constexpr std::size_t sniffed_bytes = std::size_t{1} << 18;
 constexpr std::size_t bytes_max = std::size_t{300}
-                                  << 20;  // unpacked, of one file: its tree takes ten times that
+                                  << 20;  // of one unpacked file; its tree takes ten times that
 constexpr std::size_t spans_max = 2'000'000;
 constexpr Rank trace_ranks_max = 1'000'000;
 
@@ -44,7 +44,7 @@ double real_of(const Json& object, const char* key, double otherwise) {
   return found != object.end() && found->is_number() ? found->get<double>() : otherwise;
 }
 
-// "wait all_reduce #3" is "all_reduce".
+// Returns "all_reduce" for "wait all_reduce #3".
 std::string plain_name(std::string name) {
   if (name.starts_with("wait ")) {
     name.erase(0, 5);
@@ -53,7 +53,7 @@ std::string plain_name(std::string name) {
   return name.substr(0, number);
 }
 
-// The group's description where it says something; "default_pg" is torch's word for the world.
+// The group's description if it says something; "default_pg" is torch's word for the world.
 std::string group_of(const Json& arguments) {
   const std::string description = text_of(arguments, "Process Group Description");
   const std::string name = text_of(arguments, "Process Group Name");
@@ -72,11 +72,11 @@ Dtype dtype_of(const std::string& name) {
   return Dtype::float32;
 }
 
-// One slice, before it is known when the trace begins.
+// One slice, before the start of the trace is known.
 struct Slice {
   Span span;
   double start_us = 0;
-  double duration_us = -1;  // below 0: never returned
+  double duration_us = -1;  // below 0: the call never returned
 };
 
 class TraceReader {
@@ -180,7 +180,7 @@ class TraceReader {
     const bool is_host = category == "host";
     const bool is_own = is_host || category == "collective" || category == "message" || category == "compute";
     const bool is_kernel = category == "kernel";
-    // Kineto has a collective's arguments on the kernel, and with shapes recorded on the host's operator, too.
+    // Kineto puts a collective's arguments on the kernel and, if shapes are recorded, on the host's operator as well.
     if (!is_own && !is_kernel && !(is_call && !has_kernels)) {
       return;
     }
@@ -216,7 +216,7 @@ class TraceReader {
     span.name = report_.timeline.intern(name.empty() ? "compute" : name);
   }
 
-  // Ours alone: viz/traces/chrome_trace writes them.
+  // Only our own traces have these: viz/traces/chrome_trace writes them.
   void fill_host_call(Span& span, const std::string& name, const Json& arguments) {
     span.kind = Span::Kind::host;
     span.name = report_.timeline.intern(plain_name(name));
@@ -253,7 +253,7 @@ class TraceReader {
 
   FileBytes bytes_;
   std::string path_;
-  std::optional<Rank> rank_;  // of the file that is read; none: it holds all ranks
+  std::optional<Rank> rank_;  // of the current file; empty if it holds all ranks
   std::set<Rank> seen_;       // ranks that have a file of their own
   std::vector<Slice> slices_;
   std::map<std::pair<Rank, std::uint32_t>, std::int64_t> next_seq_;  // where events have no number
@@ -262,7 +262,7 @@ class TraceReader {
   Report report_;
 };
 
-// Files as they are, of folders the traces in them; in order of their names.
+// Returns the files as given, and for each folder the traces in it, in order of their names.
 std::vector<std::string> files_of(const std::vector<std::string>& paths) {
   std::vector<std::string> files;
   for (const std::string& path : paths) {
@@ -289,7 +289,7 @@ std::vector<std::string> files_of(const std::vector<std::string>& paths) {
 std::string beginning_of(const std::string& path) {
   std::error_code missing;
   if (!fs::is_regular_file(path, missing)) {
-    return {};  // what is read of a pipe is gone
+    return {};  // reading from a pipe would consume its bytes
   }
   std::string start(sniffed_bytes, '\0');
   std::ifstream file(path, std::ios::binary);

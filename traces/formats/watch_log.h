@@ -1,6 +1,6 @@
 #pragma once
 
-// What `rollcall watch` found out about processes, beside their rings: a line for each.
+// What `rollcall watch` found out about processes, in addition to their rings: one line per fact.
 //
 //     rollcall watch 1
 //     rank 3 ended: killed by SIGKILL

@@ -16,7 +16,7 @@ namespace {
 
 class Descriptor {
  public:
-  // Does not wait for somebody to write into a pipe.
+  // O_NONBLOCK: does not wait for a writer if the file is a pipe.
   explicit Descriptor(const std::string& path)
       : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
   Descriptor(const Descriptor&) = delete;
@@ -59,7 +59,7 @@ std::string_view FileBytes::read(const std::string& path) {
       fail();
     }
     if (count == 0) {
-      break;  // it became shorter; the parser will say where it ends
+      break;  // the file became shorter; the parser reports where it ends
     }
     size += static_cast<std::size_t>(count);
   }

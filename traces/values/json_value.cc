@@ -14,8 +14,9 @@ namespace {
 
 constexpr std::ptrdiff_t depth_max = 64;
 
-// Where the first bracket stands that leaves so many open, or closes what none has opened; the text's size if none
-// does.
+// Returns the position of the first bracket that leaves `depth` brackets open, or that closes one that was never
+// opened;
+// the text's size if there is none.
 std::size_t bracket_to_depth(std::string_view text, std::ptrdiff_t depth) {
   std::ptrdiff_t open = 0;
   bool in_text = false;
@@ -23,7 +24,7 @@ std::size_t bracket_to_depth(std::string_view text, std::ptrdiff_t depth) {
     const char c = text[i];
     if (in_text) {
       in_text = c != '"';
-      i += c == '\\' ? 1 : 0;  // whatever is escaped ends no text
+      i += c == '\\' ? 1 : 0;  // an escaped character never ends a text
     } else if (c == '"') {
       in_text = true;
     } else if (c == '[' || c == '{' || c == ']' || c == '}') {

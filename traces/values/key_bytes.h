@@ -1,6 +1,6 @@
 #pragma once
 
-// Small values as bytes: what an Interner compares.
+// Serializes small values to the bytes that an Interner compares.
 
 #include <cstdint>
 #include <cstring>

@@ -1,6 +1,7 @@
 #pragma once
 
-// Pickles as PyTorch writes them: protocol 2, texts kept once and referred to, everything else written out
+// Writes pickles as PyTorch writes them: protocol 2, texts kept once and referred to, everything else written
+// out
 // (torch/csrc/jit/serialization/pickler.cpp). Python loads them, and so does pickle.h.
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 
 namespace rollcall::traces {
 
-// Values in the order in which they are written; a dict takes keys and values by turns.
+// Takes values in the order in which they are written; a dict takes keys and values alternately.
 class PickleWriter {
  public:
   PickleWriter() : bytes_("\x80\x02") {}

@@ -21,7 +21,7 @@ constexpr std::size_t first_bytes = std::size_t{1} << 20;
 bool is_gzip(std::string_view bytes) { return bytes.starts_with("\x1f\x8b"); }
 bool is_zstd(std::string_view bytes) { return bytes.starts_with("\x28\xb5\x2f\xfd"); }
 
-// Room for what comes out, twice as much whenever it is full.
+// An output buffer that doubles whenever it is full.
 class Output {
  public:
   Output(std::string& into, std::size_t bytes_max) : into_(into), bytes_max_(bytes_max) {
@@ -33,7 +33,7 @@ class Output {
   void add(std::size_t count) { size_ += count; }
   std::string_view bytes() const { return {into_.data(), size_}; }
 
-  // False when it may not.
+  // Returns false if the buffer may not grow any further.
   bool grow() {
     if (into_.size() >= bytes_max_) {
       return false;
@@ -48,11 +48,11 @@ class Output {
   std::size_t size_ = 0;
 };
 
-// What a decoder made of its input so far.
+// What a decoder did in one step.
 struct Step {
   std::size_t consumed = 0;
   std::size_t produced = 0;
-  bool ends = false;  // of a member, or frame; another may follow
+  bool ends = false;  // at the end of a member or frame; another may follow
 };
 
 class Gzip {
@@ -88,7 +88,7 @@ class Gzip {
     return step;
   }
 
-  // What follows a member and is none is padding, as gzip(1) has it.
+  // Bytes after a member that are not another member are padding, as in gzip(1).
   static bool goes_on(std::string_view rest) { return is_gzip(rest); }
 
  private:
@@ -125,7 +125,7 @@ class Zstd {
 };
 #endif
 
-// Until the input ends, or the room may not grow: true if the former, at the end of a member.
+// Decodes until the input ends or the output may not grow. True if the input ended, at the end of a member.
 template <typename Decoder>
 bool decode(std::string_view packed, Output& output, std::size_t& offset) {
   Decoder decoder;

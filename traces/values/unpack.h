@@ -1,6 +1,6 @@
 #pragma once
 
-// Files packed with gzip, or with zstd where rollcall was built with it. What they unpack to is bounded: a few bytes
+// Unpacks files packed with gzip, or with zstd if rollcall was built with it. The unpacked size is bounded: a few bytes
 // can claim to be terabytes.
 
 #include <cstddef>
@@ -10,14 +10,15 @@
 namespace rollcall::traces {
 
 bool is_packed(std::string_view bytes);
-// Whether zstd was there when rollcall was built.
+// True if rollcall was built with zstd.
 bool reads_zstd();
 
-// All that a packed file holds, kept in `into`, which only ever grows. Throws BadFile, with the offset in the packed
-// bytes, where these are damaged or cut off, and beyond `bytes_max`.
+// Returns the whole content of a packed file, kept in `into`, which never shrinks. Throws BadFile, with the offset in
+// the
+// packed bytes, if they are damaged or cut off, or if the content is larger than `bytes_max`.
 std::string_view unpack(std::string_view packed, std::string& into, std::size_t bytes_max);
 
-// The first `size` bytes of it, or fewer where `packed` is but a beginning, or is damaged.
+// Returns the first `size` bytes of it, or fewer if `packed` is only the beginning of a file, or is damaged.
 std::string beginning_of_packed(std::string_view packed, std::size_t size);
 
 }  // namespace rollcall::traces

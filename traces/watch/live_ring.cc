@@ -13,7 +13,9 @@ namespace rollcall::watch {
 
 namespace {
 
-// Asynchronous calls may wait this long behind later ones. A look at more of them would not say more.
+// How many of the latest calls look() inspects. Asynchronous calls may be pending behind this many later
+// ones;
+// inspecting more would not tell more.
 constexpr std::uint64_t looked_at_max = 512;
 
 }  // namespace

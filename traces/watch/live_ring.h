@@ -1,7 +1,7 @@
 #pragma once
 
-// The ring of a rank that runs, as its supervisor sees it: mapped into memory, so that a look costs nothing and asks
-// nobody. The rank writes while we read; whatever is read is a number that it has written at some time.
+// The ring of a running rank, as its supervisor sees it: mapped into memory, so that a look costs nothing and does not
+// involve the rank. The rank writes while we read; every number that is read was written at some time.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,22 +13,22 @@
 
 namespace rollcall::watch {
 
-// What one look shows.
+// The state that one look shows.
 struct RingLook {
   std::uint64_t issued = 0;
   std::uint64_t finished = 0;
-  std::int64_t heartbeat_ns = 0;  // of the machine's clock
+  std::int64_t heartbeat_ns = 0;  // on the machine's clock
   std::int64_t last_event_ns = 0;
-  std::uint64_t place = 0;  // changes when the program is elsewhere
+  std::uint64_t place = 0;  // changes when the program moves
   std::uint64_t steps = 0;  // of the program's optimizer
-  bool waits = false;       // for a call that is not over
+  bool waits = false;       // for a call that has not completed
   std::string waits_in;     // a call about groups that has not returned: "init_process_group"
-  bool has_ended = false;   // the program is through, or has raised
+  bool has_ended = false;   // the program is done, or has raised
 };
 
 class LiveRing {
  public:
-  // Nothing where the file is not (yet) a ring, or cannot be mapped. Throws BadFile for one of another version.
+  // Empty if the file is not (yet) a ring or cannot be mapped. Throws BadFile for a ring of another version.
   static std::optional<LiveRing> open(const std::string& path);
 
   LiveRing(LiveRing&& other) noexcept;
@@ -38,14 +38,14 @@ class LiveRing {
   Rank rank() const { return header_.rank; }
   Rank world_size() const { return header_.world_size; }
   std::int64_t pid() const { return header_.pid; }
-  // Of the file: a rank that was started again has another one.
+  // Identifies the file: a rank that was restarted has another one.
   std::uint64_t identity() const { return identity_; }
 
   RingLook look() const;
 
   void ask(std::uint64_t question);
   std::uint64_t answered() const;
-  // Since when nothing moves, for those who read the file; 0: the job goes on.
+  // Writes since when nothing moves, for readers of the file; 0: the job continues.
   void note_standstill(std::uint64_t since_ns);
 
  private:
@@ -60,7 +60,7 @@ class LiveRing {
   char* memory_;
   std::size_t size_;
   std::uint64_t identity_;
-  traces::RingHeader header_;  // what never changes
+  traces::RingHeader header_;  // the fields that never change
 };
 
 }  // namespace rollcall::watch

@@ -10,8 +10,8 @@ namespace rollcall::watch {
 namespace {
 
 constexpr Duration window = 6 * second;
-constexpr std::size_t telling_looks_min = 10;  // with less, it is chance
-constexpr double last_share_min = 0.6;         // of the looks in which somebody was awaited
+constexpr std::size_t telling_looks_min = 10;  // with fewer, it is chance
+constexpr double last_share_min = 0.6;         // of the looks in which a rank was awaited
 constexpr Duration silence_shown_min = second;
 
 // With three digits.
@@ -48,7 +48,7 @@ void Pulse::look(Time now, const std::vector<RankMoment>& ranks, std::uint64_t s
     look.awaited.clear();
   }
   if (ranks.size() != ranks_) {
-    looks_.clear();  // who has just come brings the calls of all its time
+    looks_.clear();  // a new rank brings all the calls that it has made so far
     ranks_ = ranks.size();
   }
   looks_.push_back(std::move(look));
@@ -85,14 +85,14 @@ std::string Pulse::line(Time now, Duration silence) const {
   const Look& latest = looks_.back();
   if (latest.at > first.at) {
     const double seconds = static_cast<double>(latest.at - first.at) / static_cast<double>(second);
-    // A rank that was started again counts from 0.
+    // A rank that was restarted counts from 0.
     const auto grown = [](std::uint64_t before, std::uint64_t after) {
       return static_cast<double>(after - std::min(before, after));
     };
     if (latest.steps > 0) {
       text += fmt::format("  {} steps/s", rate(grown(first.steps, latest.steps) / seconds));
     }
-    // A call moves twice: it is made, and it is over.
+    // A call counts two moves: it is made, and it ends.
     text += fmt::format("  {} calls/s per rank",
                         rate(grown(first.moves, latest.moves) / 2 / static_cast<double>(ranks_) / seconds));
   }

@@ -1,7 +1,7 @@
 #pragma once
 
-// How a job that runs is doing: how many steps and calls a second, and whom the others wait for. Pure: times and looks
-// come from outside.
+// How a running job is doing: how many steps and calls per second, and which rank the others wait for. Pure: times and
+// looks come from outside.
 
 #include <cstdint>
 #include <deque>
@@ -19,10 +19,10 @@ std::string elapsed_phrase(Duration duration);
 
 class Pulse {
  public:
-  // Times never go back. `steps`: how often the program's optimizer has stepped so far; 0: nobody knows.
+  // Times never go back. `steps`: how often the program's optimizer has stepped so far; 0 if unknown.
   void look(Time now, const std::vector<RankMoment>& ranks, std::uint64_t steps);
 
-  // The rank that was in no call in most looks in which others waited. None: it is not always the same.
+  // The rank that was in no call in most looks in which others waited. Empty if it is not always the same rank.
   std::optional<Rank> last() const { return last_; }
 
   // One line for a terminal: "4 ranks  3.1 steps/s  212 calls/s per rank  last: rank 2, for 14 s".
@@ -33,7 +33,7 @@ class Pulse {
     Time at = 0;
     std::uint64_t moves = 0;  // of all ranks
     std::uint64_t steps = 0;
-    std::vector<Rank> awaited;  // empty: nobody waited, or too many were awaited to say
+    std::vector<Rank> awaited;  // empty: no rank waited, or too many were awaited to say
   };
 
   std::optional<Rank> find_last() const;

@@ -8,7 +8,7 @@ namespace rollcall::watch {
 
 namespace {
 
-// A process that cannot move is given this long for its peers to notice.
+// The time that the peers of a process that cannot move are given to notice.
 constexpr Duration grace = 2 * second;
 
 }  // namespace

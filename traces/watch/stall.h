@@ -1,7 +1,8 @@
 #pragma once
 
-// Does the job stand still? It does when somebody waits and nothing has moved on any rank for longer than the job's own
-// pauses were. A rank that is in no call but works (a checkpoint, a validation) is given more time; a process that
+// Decides whether the job has stalled. It has if a rank waits and nothing has moved on any rank for longer than the
+// job's
+// own pauses were. A rank that is in no call but works (a checkpoint, a validation) is given more time; a process that
 // cannot move at all is given little. Pure: times and looks come from outside.
 
 #include <cstdint>
@@ -16,27 +17,27 @@ namespace rollcall::watch {
 
 // A rank at one moment.
 struct RankMoment {
-  // What its process does, apart from calls.
+  // What its process does outside of calls.
   enum class Activity : std::uint8_t {
     quiet,
-    works,    // it reads or writes, or computes here and there
+    works,    // it reads or writes, or computes at changing lines
     spins,    // it computes, and every look finds it at the same lines
-    held,     // its interpreter answers nothing
+    held,     // its interpreter does not answer
     stopped,  // by a signal
     gone,     // the process has ended
   };
 
   Rank rank = 0;
-  std::uint64_t moves = 0;   // changes when the rank makes a call, or a call of its ends
-  bool waits = false;        // a call of its is not over
-  bool is_starting = false;  // it waits for others to come to the job's beginning
+  std::uint64_t moves = 0;   // changes when the rank makes a call, or when one of its calls ends
+  bool waits = false;        // one of its calls has not ended
+  bool is_starting = false;  // it waits for other ranks at the start of the job
   Activity activity = Activity::quiet;
 };
 
 struct StallOptions {
-  std::optional<Duration> after;         // what the user says; none: by the job's own pauses
-  Duration least = 4 * second;           // of the latter
-  std::int64_t pauses = 3;               // times the longest
+  std::optional<Duration> after;         // the user's limit; empty: derived from the job's own pauses
+  Duration least = 4 * second;           // at least this, if derived
+  std::int64_t pauses = 3;               // times the longest pause
   std::int64_t patience_with_work = 15;  // times as long
   std::int64_t patience_at_start = 6;
 };
@@ -51,11 +52,11 @@ class Stall {
   State look(Time now, const std::vector<RankMoment>& ranks);
 
   Duration silence(Time now) const { return now - last_move_; }
-  // The longest silence that the job has come out of by itself.
+  // The longest silence that the job has recovered from on its own.
   Duration longest_pause() const { return longest_pause_; }
-  // How long a silence like the present one is put up with.
+  // How long a silence like the present one is tolerated.
   Duration patience(const std::vector<RankMoment>& ranks) const;
-  // Of the standstill that the last look ended; 0: it did not end one.
+  // The length of the standstill that the last look ended; 0: it did not end one.
   Duration ended_after() const { return ended_after_; }
 
  private:

@@ -2,9 +2,9 @@
 
     python3 rollcall_recorder --mode fake|simulator --world-size N --records FOLDER [--hub SOCKET] SCRIPT ARGS...
 
-torch is imported once, and the ranks are forked from here. What they print comes out on standard error, each line with
-its rank. On standard output a byte says that there is a torch; the ranks begin when a byte comes on standard input. When
-that ends, ranks that are still there say where they are and are killed.
+torch is imported once, and the ranks are forked from here. Their output goes to standard error, each line with its
+rank. A byte on standard output says that torch is installed; the ranks begin when a byte arrives on standard input.
+When standard input ends, the ranks that are still running report where they are and are killed.
 """
 
 import argparse
@@ -41,7 +41,7 @@ def main(given=None):
     if importlib.util.find_spec("torch") is None:
         return NO_TORCH
     os.write(sys.stdout.fileno(), b"t")
-    gc.disable()  # what is imported stays
+    gc.disable()  # imported modules are never freed
     try:
         import torch
         import torch.distributed
@@ -62,13 +62,13 @@ def main(given=None):
         from rollcall_recorder.measured import MeasuredKernels
 
         arguments.measured = MeasuredKernels(arguments.kernels_from)
-    gc.freeze()  # ranks share it all
+    gc.freeze()  # the ranks share all of it
     Launcher(arguments).run()
     return 0
 
 
 if __name__ == "__main__":
-    sys.path[0] = os.path.dirname(sys.path[0])  # the package's parent: modules of ours have full names
+    sys.path[0] = os.path.dirname(sys.path[0])  # the package's parent, so that our modules have full names
     code = main()
     sys.stderr.flush()
-    os._exit(code)  # taking torch down takes a third of a second
+    os._exit(code)  # tearing torch down takes a third of a second

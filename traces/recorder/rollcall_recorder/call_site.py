@@ -12,7 +12,8 @@ _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 _LIBRARY = sysconfig.get_paths()["stdlib"] + os.sep
 _PACKAGES = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
 
-# Functions of torch and why they communicate. (algorithms/join.py, nn/parallel/distributed.py,
+# Functions of torch, and the reason why each communicates. (algorithms/join.py,
+# nn/parallel/distributed.py,
 # distributed/optim/zero_redundancy_optimizer.py)
 _REASONS = {
     "notify_join_context": "join.notify",
@@ -49,16 +50,16 @@ _REASONS = {
 _KNOWN = frozenset(_REASONS.values())
 _REDUCER = os.path.join("nn", "parallel", "distributed.py")
 _DISTRIBUTED = (os.path.join("distributed", "distributed_c10d.py"), os.path.join("distributed", "c10d_logger.py"))
-# What lies between a function and the reason why it communicates.
+# Files that lie between a function and the reason why it communicates.
 _PLUMBING = frozenset(("overrides.py", "_ops.py", "_contextlib.py", "module.py", "_functional_collectives.py", "_dispatch.py",
                        "_fsdp_collectives.py", "eval_frame.py", "_utils.py", "_python_dispatch.py", "_compile.py"))
-# From here the C++ engine calls the reducer's hooks, without a Python frame of their own.
+# The C++ engine calls the reducer's hooks from here, without a Python frame of their own.
 _AUTOGRAD = (os.path.join("autograd", "__init__.py"), os.path.join("autograd", "graph.py"))
 
 
 class CallSite:
-    """The innermost line of the user's, `reason` where torch's own code made the call, and whether a rank that has
-    joined did so on behalf of others (`shadow`)."""
+    """The innermost line of the user's code, `reason` if torch's own code made the call, and whether a rank that has
+    joined made the call on behalf of others (`shadow`)."""
 
     __slots__ = ("file", "line", "function", "module", "reason", "shadow")
 
@@ -82,14 +83,14 @@ class CallSite:
 
 
 def is_users(path):
-    """Does a person who reads the script know this file?"""
+    """True if the file is part of the user's program, and not of torch, of Python, or of an installed package."""
     if path.startswith((HERE, _TORCH, "<frozen")):
         return False
     return not path.startswith(_LIBRARY) and not any(part in path for part in _PACKAGES)
 
 
 def call_site(frame, dtype=None):
-    """Of the call that is being made from `frame`."""
+    """Returns the site of the call that is being made from `frame`."""
     site = CallSite()
     outside = unit = None
     while frame is not None:
@@ -115,13 +116,13 @@ def call_site(frame, dtype=None):
     return site
 
 
-# Between a function of torch.distributed and its caller.
+# Files between a function of torch.distributed and its caller.
 _WRAPPERS = frozenset(("distributed_c10d.py", "c10d_logger.py", "overrides.py", "contextlib.py", "functools.py",
                        "typing_extensions.py", "warnings.py", "_py_warnings.py"))
 
 
 def is_scripts_own(frame):
-    """Is the call that is being made from `frame` one of the script's, and not of a library's that the script uses?"""
+    """True if the call that is being made from `frame` is made by the script, and not by a library that it uses."""
     while frame is not None:
         path = frame.f_code.co_filename
         if not path.startswith(HERE) and os.path.basename(path) not in _WRAPPERS:
@@ -138,7 +139,7 @@ def _unit_of(frame):
 
 
 def _better_reason(known, name, path, dtype):
-    """A function that we know says more than the innermost one of torch."""
+    """Prefers a function that we know to the innermost function of torch."""
     if name in _REASONS and known not in _KNOWN:
         return _REASONS[name]
     if known is not None or path.endswith(_DISTRIBUTED):
@@ -152,13 +153,13 @@ def _better_reason(known, name, path, dtype):
 
 
 def _module_of(frame):
-    """The class of the nn.Module in whose method the line stands; None elsewhere."""
+    """Returns the class of the nn.Module whose method contains the line, or None."""
     own = frame.f_locals.get("self") if frame.f_code.co_argcount else None
     return type(own).__name__ if isinstance(own, torch.nn.Module) else None
 
 
 def stack_of(thread):
-    """Of a thread of this process, innermost first: [file, line, function], without ours and Python's own."""
+    """Returns a thread's stack, innermost first: [file, line, function], without our own and Python's frames."""
     frame = sys._current_frames().get(thread)
     frames = []
     while frame is not None:
@@ -168,7 +169,7 @@ def stack_of(thread):
 
 
 def stack_of_error(error):
-    """Where it was raised: the same."""
+    """Returns the same for the place where an error was raised."""
     return _told(reversed(list(traceback.walk_tb(error.__traceback__))))
 
 

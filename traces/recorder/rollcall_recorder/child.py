@@ -43,7 +43,7 @@ def run(arguments, rank, output, control):
     _answer_to(control, record)
     if claims.gpus() is not None and not arguments.quiet:
         claims.gpus().announce = lambda: _announce(arguments, console)
-    if rank > 0:  # torch warns every rank of the same
+    if rank > 0:  # torch gives every rank the same warnings
         warnings.filterwarnings("ignore", module=r"torch(\.|$)")
     gc.enable()
     computes = kernels.Kernels(record, arguments.measured) if arguments.kernels else None
@@ -51,7 +51,7 @@ def run(arguments, rank, output, control):
         code = _run_script(arguments, rank, record, computes)
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(code)  # atexit handlers of torch and of the parent have nothing to do here
+    os._exit(code)  # skips the atexit handlers of torch and of the parent process
 
 
 def _set_environment(arguments, rank):
@@ -64,7 +64,7 @@ def _set_environment(arguments, rank):
     os.environ.update({name: str(value) for name, value in place.items()}, MASTER_ADDR="localhost")
 
 
-# What other launchers call them: SLURM's srun, and mpirun of Open MPI, MPICH and MVAPICH2.
+# The names that other launchers use: SLURM's srun, and mpirun of Open MPI, MPICH, and MVAPICH2.
 _OTHER_NAMES = {
     "SLURM_": {"SLURM_PROCID": "RANK", "SLURM_LOCALID": "LOCAL_RANK", "SLURM_NTASKS": "WORLD_SIZE", "SLURM_NPROCS": "WORLD_SIZE",
                "SLURM_NODEID": "GROUP_RANK", "SLURM_NTASKS_PER_NODE": "LOCAL_WORLD_SIZE",
@@ -77,12 +77,12 @@ _OTHER_NAMES = {
 
 
 def _of_other_launchers(script, place):
-    """For scripts that ask for them; libraries would take others for a cluster's job."""
+    """Sets these only for scripts that mention them; otherwise libraries would take the run for a cluster's job."""
     try:
         with open(script, encoding="utf-8", errors="replace") as file:
             source = file.read()
     except OSError:
-        return {}  # running it will say so
+        return {}  # running the script will report it
     found = {name: place[ours] for prefix, names in _OTHER_NAMES.items() if prefix in source for name, ours in names.items()}
     if "SLURM_" in source:
         hosts = -(-place["WORLD_SIZE"] // max(1, place["LOCAL_WORLD_SIZE"]))
@@ -92,7 +92,7 @@ def _of_other_launchers(script, place):
 
 
 def _announce(arguments, console):
-    """Once for all ranks: the first that asks for a GPU says so."""
+    """Announces the pretended GPUs once for all ranks: the first rank that asks for a GPU prints the line."""
     count = arguments.ranks_see
     try:
         os.close(os.open(os.path.join(arguments.records, "pretended"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -103,7 +103,7 @@ def _announce(arguments, console):
 
 
 def _answer_to(control, record):
-    """A separate thread reports where the script is, even while the script is blocked."""
+    """Reports where the script is from a separate thread, even while the script is blocked."""
     script = threading.get_ident()
 
     def serve():
@@ -143,7 +143,8 @@ def _run_script(arguments, rank, record, computes):
 
 
 def _sleep_in(place):
-    """Time passes in the simulator as well. Before the job is initialized, and in other threads, it has no clock."""
+    """Lets time pass in the simulator as well, but not before the job is initialized or in other threads, where the
+    rank has no clock."""
     sleep, script = time.sleep, threading.get_ident()
 
     def sleep_everywhere(seconds):
@@ -166,7 +167,8 @@ def _exited(ended, record):
 
 
 def _gave_up(error, record):
-    """The rank waited for what cannot come. What the backend raises in the end says nothing more, so it still waits there."""
+    """The rank waited for something that cannot come. The backend's final error adds nothing, so the rank is
+    recorded as still waiting there."""
     record.say({"stack": stack_of_error(error), **_place(error)})
     return _FAILED
 
@@ -181,7 +183,7 @@ def _raised(error, record):
 
 
 def _print_traceback(error):
-    """Without our own frames."""
+    """Prints the traceback without our own frames."""
     shown = error.__traceback__
     while shown is not None and not is_users(shown.tb_frame.f_code.co_filename):
         shown = shown.tb_next
@@ -192,14 +194,14 @@ def _print_traceback(error):
 
 
 def _chain(told):
-    """An exception, and those it came from."""
+    """Yields an exception and the ones that caused it."""
     while told is not None:
         yield told
         told = told.__cause__ or told.__context__
 
 
 def _place(error):
-    """The innermost line of the user's that the error came through."""
+    """Returns the innermost line of the user's code that the error passed through."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if is_users(frame.filename)]
     if not frames:
         return {}

@@ -1,14 +1,14 @@
-"""Which device a tensor claims to be on, where GPUs are pretended.
+"""Tracks which device a tensor claims to be on, where GPUs are pretended.
 
-Every tensor lives on the CPU, so its values are true. A tensor that the script has put on a GPU carries the device that it
-would be on: a claim. `tensor.device` says it, what is computed from the tensor inherits it, and operations that mix devices
-raise what torch raises. Two modes keep claims:
+Every tensor lives on the CPU, so its values are real. A tensor that the script has put on a GPU carries the device that
+it would be on: a claim. `tensor.device` returns it, results computed from the tensor inherit it, and operations that
+mix devices raise the errors that torch raises. Two modes keep claims:
 
-    a function mode     sees what Python calls, with the device that was asked for ("cuda", 1, torch.device("cuda:0"))
-    a dispatch mode     sees every operation on tensors, those of autograd and of libraries as well; from the first claim on
+    a function mode     sees Python's calls, with the requested device ("cuda", 1, torch.device("cuda:0"))
+    a dispatch mode     sees every tensor operation, including those of autograd and libraries, from the first claim on
 
-A tensor that C++ makes for itself, such as a bucket of gradients, claims nothing: it gets along with all others, and says that
-it is on the current GPU.
+A tensor that C++ makes for itself, such as a bucket of gradients, has no claim: it is compatible with all others, and
+reports the current GPU as its device.
 """
 
 import contextlib
@@ -20,11 +20,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 _CLAIM = "_rollcall_device"
 _CPU = torch.device("cpu")
-_BASE = torch.Tensor.__mro__[1]  # where C++ defines what torch.Tensor has
+_BASE = torch.Tensor.__mro__[1]  # where C++ defines the attributes of torch.Tensor
 _REAL_DEVICE = _BASE.device
 
-# Operations that take tensors of several devices. (aten/src/ATen/native: Copy.cpp, TensorAdvancedIndexing.cpp, RNN.cpp,
-# LossCTC.cpp)
+# Operations that accept tensors on several devices. (aten/src/ATen/native: Copy.cpp, TensorAdvancedIndexing.cpp,
+# RNN.cpp, LossCTC.cpp)
 _MIXING = frozenset(("copy_", "_to_copy", "index", "index_put_", "index_put", "_index_put_impl_",
                      "_unsafe_index", "set_", "resize_as_", "_pack_padded_sequence", "_ctc_loss",
                      "ctc_loss", "_has_compatible_shallow_copy_type", "_local_scalar_dense"))
@@ -34,12 +34,12 @@ _TYPE_NAMES = {torch.float32: "Float", torch.float64: "Double", torch.float16: "
 
 
 class _Now(threading.local):
-    """What is going on in one thread."""
+    """The state of one thread."""
 
     def __init__(self):
         self.current = 0  # the current device
-        self.device = None  # what the function asked for that is running
-        self.tensor = None  # what it moves
+        self.device = None  # the device that the running function asked for
+        self.tensor = None  # the tensor that it moves
         self.is_backward = False
 
 
@@ -48,7 +48,7 @@ class Gpus:
 
     def __init__(self, count):
         self._count = count
-        self.announce = None  # is called when the script first asks for one
+        self.announce = None  # called when the script first asks for one
         self.was_asked_for = False
         self.is_used = False  # a tensor has been put on one
         self._now = _Now()
@@ -71,24 +71,25 @@ class Gpus:
         return index
 
     def asked_for(self):
-        """The script wants a GPU."""
+        """Notes that the script asks for a GPU."""
         if not self.was_asked_for:
             self.was_asked_for = True
             if self.announce is not None:
                 self.announce()
 
     def asked_for_by(self, caller):
-        """The same, unless it is torch that asks."""
+        """Does the same, unless torch itself asks."""
         if not caller.f_globals.get("__name__", "").startswith("torch."):
             self.asked_for()
 
     @property
     def asked(self):
-        """The device that the function asked for that is running, or None."""
+        """The device that the running function asked for, or None."""
         return self._now.device
 
     def is_moving(self, tensor):
-        """A function mode is told of torch.Tensor.to, which is ours, when C++ has been called already."""
+        """True if the tensor is being moved. The function mode sees our torch.Tensor.to only after it has called
+        into C++."""
         return self._now.tensor is tensor
 
     def while_asked_for(self, device, function, arguments, named, tensor=None):
@@ -101,7 +102,7 @@ class Gpus:
 
     @property
     def is_backward(self):
-        """Gradients are where the forward pass has put them."""
+        """True during backward: gradients are where the forward pass has put them, so devices are not checked."""
         return self._now.is_backward
 
     @contextlib.contextmanager
@@ -113,7 +114,8 @@ class Gpus:
             self._now.is_backward = before
 
     def device(self, asked):
-        """The device that the script means: 1, "cuda" and torch.device("cuda", 1) may be the same. None stays None."""
+        """Returns the device that the script means: 1, "cuda", and torch.device("cuda", 1) may be the same. None
+        stays None."""
         if asked is None:
             return None
         if isinstance(asked, int) and not isinstance(asked, bool):
@@ -126,23 +128,23 @@ class Gpus:
         return _raw_device("cuda", self.current if asked.index is None else self.checked(asked.index))
 
 
-queue = None  # who wants to know on which stream work is: has enters(), recorded(), waits_for() and waits_for_stream()
+queue = None  # told which stream work is on, by enters(), recorded(), waits_for(), and waits_for_stream()
 _gpus = None
 _raw_device = torch.device
 
 
 def real(device):
-    """Where memory for it comes from."""
+    """Returns the device that memory for `device` really comes from."""
     return _CPU if device is not None and device.type == "cuda" else device
 
 
 def claimed(tensor):
-    """The device that is known, or None."""
+    """Returns the device that the tensor claims, or None."""
     return tensor.__dict__.get(_CLAIM)
 
 
 def claim(tensor, device):
-    """Returns the tensor."""
+    """Sets the tensor's claim, and returns the tensor."""
     tensor.__dict__[_CLAIM] = device
     if device.type == "cuda" and not _gpus.is_used:
         _gpus.is_used = True
@@ -151,30 +153,30 @@ def claim(tensor, device):
 
 
 def forget(tensor):
-    """The tensor claims nothing from now on."""
+    """Removes the tensor's claim."""
     tensor.__dict__.pop(_CLAIM, None)
 
 
 def gpus():
-    """None where no GPU is pretended."""
+    """Returns the pretended GPUs, or None."""
     return _gpus
 
 
 def is_in_use():
-    """Does this module see every operation?"""
+    """True if this module sees every operation."""
     return _gpus is not None and _gpus.is_used
 
 
 def look(function, arguments, named):
-    """Somebody else who wants to see the operations."""
+    """Replaced by another module that wants to see operations before they run."""
 
 
 def computed(function, arguments, named, result, place):
-    """The same, when it has been done. `place`: the device of the result, None where nobody knows."""
+    """The same, after the operation. `place`: the device of the result, or None if unknown."""
 
 
 def install(pretended):
-    """From now on, for all threads."""
+    """Pretends GPUs from now on, in all threads."""
     global _gpus
     _gpus = pretended
     _replace_attributes()
@@ -185,7 +187,7 @@ def install(pretended):
 
 
 class _Modes(threading.local):
-    """The modes of one thread, which are entered for good."""
+    """The modes of one thread, which are never exited."""
 
     def __init__(self):
         self._function = self._dispatch = None
@@ -221,9 +223,9 @@ class _FunctionMode(TorchFunctionMode):
         named = named or {}
         if isinstance(function, torch._ops.OpOverload) or (
                 arguments and _gpus.is_moving(arguments[0])):
-            return function(*arguments, **named)  # it is known already where the result is to be
+            return function(*arguments, **named)  # the device of the result is already known
         if function is torch.Tensor.backward:
-            with self, _gpus.in_backward():  # hooks and computations made again are the script's, too
+            with self, _gpus.in_backward():  # hooks and recomputations belong to the script, too
                 return _backward(*arguments, **named)
         if function is _raw_device:
             return _make_device(arguments, named)
@@ -251,7 +253,7 @@ def _backward(tensor, gradient=None, retain_graph=None, create_graph=False, inpu
 
 
 def _make_device(arguments, named):
-    """torch.device(1) needs a GPU to be there; torch.device("cuda") does not."""
+    """Handles torch.device(1), which needs a real GPU; torch.device("cuda") does not."""
     first = arguments[0] if arguments else named.get("device", named.get("type"))
     if isinstance(first, int) and not isinstance(first, bool):
         return _gpus.device(first)
@@ -272,8 +274,8 @@ class _DispatchMode(TorchDispatchMode):
             function, arguments = _inner(function, arguments)
         if any(getattr(kind, "__torch_dispatch__", None) is not _NO_DISPATCH for kind in types):
             if any(kind.__name__ == "FakeTensor" for kind in types):
-                return function(*arguments, **named)  # it has a device, and no values
-            return NotImplemented  # the subclass makes ordinary operations of it
+                return function(*arguments, **named)  # it has a device but no values
+            return NotImplemented  # the subclass turns it into ordinary operations
         look(function, arguments, named)
         place, arguments, named = _place_of_results(function, arguments, named)
         result = function(*arguments, **named)
@@ -285,20 +287,22 @@ class _DispatchMode(TorchDispatchMode):
 
 
 def _place_of_results(function, arguments, named):
-    """Where the results are, if that is known; and the arguments, which ask for memory of the CPU instead of a GPU's."""
+    """Returns the device of the results, or None if unknown, and the arguments, changed to ask for CPU memory
+    instead of a GPU's."""
     asked = named.get("device", _device_in(arguments))
     if asked is None:
         return _common_device(function, arguments, named), arguments, named
     if asked.type == "cuda":
         named = {**named, "device": _CPU} if "device" in named else named
         return _gpus.device(asked), tuple(_CPU if isinstance(value, _raw_device) else value for value in arguments), named
-    # The memory's device: the script may have asked for a GPU.
+    # This is the memory's device: the script may have asked for a GPU.
     place = _gpus.asked or (asked if asked.type != "cpu" else None)
     return (place if real(place) == asked else None), arguments, named
 
 
 def _inner(operator, arguments):
-    """The operation in an operator of higher order: what it adds is the GPU's business, such as its random numbers."""
+    """Returns the operation inside a higher-order operator, whose own effects, such as random numbers, concern only
+    a GPU."""
     for index, value in enumerate(arguments):
         if isinstance(value, torch._ops.OpOverload):
             return value, arguments[index + 1:]
@@ -316,7 +320,7 @@ _NO_DISPATCH = torch.Tensor.__torch_dispatch__
 
 
 def _common_device(function, arguments, named):
-    """The one that the operands claim; a tensor of no dimensions on the CPU goes with any."""
+    """Returns the device that the operands claim; a zero-dimensional CPU tensor is compatible with any device."""
     place = scalar = None
     is_known = True
     for tensor in _tensors((*arguments, *named.values())):
@@ -334,7 +338,7 @@ def _common_device(function, arguments, named):
 
 
 def _tensors(values):
-    """Those among the values, and in lists among them."""
+    """Yields the tensors among the values, and in lists among them."""
     for value in values:
         if isinstance(value, torch.Tensor):
             yield value
@@ -355,7 +359,7 @@ def _may_mix(function):
 
 
 def device_of(tensor):
-    """What `tensor.device` says."""
+    """Returns the value of `tensor.device`."""
     place = tensor.__dict__.get(_CLAIM)
     if place is not None:
         return place
@@ -364,7 +368,8 @@ def device_of(tensor):
 
 
 def _real_device(tensor):
-    """Modes would ask torch.Tensor.device again, which is ours. torch 1.x cannot leave them out; there it is the CPU."""
+    """Reads the real device. Modes would call our torch.Tensor.device again, so they are disabled. torch 1.x cannot
+    disable them; there it is the CPU."""
     if not hasattr(torch._C, "DisableTorchFunctionSubclass"):
         return _CPU
     with torch._C.DisableTorchFunction():
@@ -436,7 +441,7 @@ def _replace_conversions():
         _refuse_numpy(self, {})
         return original["__array__"](self, *arguments, **named)
 
-    def make_subclass(*arguments, **named):  # torch._dynamo compares signatures, and lets this one pass
+    def make_subclass(*arguments, **named):  # torch._dynamo compares signatures and accepts this one
         made = original["_make_subclass"](*arguments, **named)
         known = claimed(arguments[1] if len(arguments) > 1 else named["data"])
         return made if known is None else claim(made, known)
@@ -468,7 +473,7 @@ def _refuse_numpy(tensor, named):
 
 
 def _keywords_of_to(arguments, named):
-    """What Tensor.to was given: the device, if any, and the rest by name."""
+    """Splits the arguments of Tensor.to into the device, if any, and the rest by name."""
     named = dict(named)
     device = named.pop("device", None)
     other = named.pop("other", None)
@@ -490,7 +495,7 @@ def _keywords_of_to(arguments, named):
 
 
 def _replace_parse_to():
-    """What nn.Module.to asks."""
+    """Replaces the parser of nn.Module.to's arguments."""
     original = torch._C._nn._parse_to
 
     def parse_to(*arguments, **named):
@@ -504,7 +509,7 @@ def _replace_parse_to():
 
 
 def _replace_state():
-    """Claims are ours: they are not part of what is pickled."""
+    """Keeps our claims out of pickles."""
     original = getattr(torch._utils, "_get_obj_state", None)
     if original is None:
         return

@@ -1,5 +1,5 @@
-"""Several gathers or reductions in one call, as _coalescing_manager and functional collectives make them: one call whose
-tensors are those of all, one after the other. (ProcessGroupGloo.cpp: allgather_into_tensor_coalesced)
+"""Several gathers or reductions in one call, as _coalescing_manager and functional collectives make them: one call
+whose tensors are all of their tensors, one after the other. (ProcessGroupGloo.cpp: allgather_into_tensor_coalesced)
 """
 
 import torch
@@ -67,7 +67,7 @@ def _bytes_of(tensor):
 
 
 def _packed(tensors, rows):
-    """One tensor with a part of each in every row, and how to take such rows apart."""
+    """Returns one tensor with a part of each in every row, and a function that splits these rows again."""
     parts = [tensor.detach().reshape(rows, -1) for tensor in tensors]
     widths = [part.shape[1] for part in parts]
     return [torch.cat(parts, 1).reshape(-1)], lambda table: table.split(widths, 1)

@@ -1,8 +1,9 @@
-"""Finds out whether the script depends on received data. If so, the answers that a rank gets alone are not good enough.
+"""Finds out whether the script depends on received data. If it does, the answers for a rank that runs alone are not
+good enough.
 
 Tensors that a call has filled carry a mark, and so do tensors computed from them. A line that reads a marked tensor
-(item(), bool(), tolist(), ...) is noted once. Gradients and parameters carry none: training depends on them, and
-still every rank makes the same calls.
+(item(), bool(), tolist(), ...) is noted once. Gradients and parameters carry none: training depends on them, but every
+rank still makes the same calls.
 """
 
 import sys
@@ -24,7 +25,7 @@ _watch = None
 
 
 def watch(note):
-    """From now on: `note(site)` for each line that reads a received value."""
+    """Calls `note(site)` from now on, for each line that reads a received value."""
     global _watch
     _watch = _Watch(note)
     _watch.__enter__()

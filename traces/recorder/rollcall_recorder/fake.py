@@ -1,4 +1,4 @@
-"""Results for a rank that runs alone: what it would get if every other rank had done exactly the same."""
+"""Results for a rank that runs alone: those that it would get if every other rank had done exactly the same."""
 
 import torch
 
@@ -102,6 +102,6 @@ class FakeAnswers:
 
 
 def _copy(target, source):
-    """As much as fits: sizes that differ are for the simulation to judge."""
+    """Copies as much as fits: the simulation reports sizes that differ."""
     count = min(target.numel(), source.numel())
     target.reshape(-1)[:count] = source.reshape(-1)[:count].to(target.dtype)

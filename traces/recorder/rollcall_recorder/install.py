@@ -15,15 +15,16 @@ from . import claims
 from .process_group import RecordingGroup
 
 BACKEND = "rollcall"
-NCCL_VERSION = (2, 21, 5)  # of torch without NCCL, where a script or torch itself asks
+NCCL_VERSION = (2, 21, 5)  # reported by torch without NCCL when a script or torch itself asks
 
 
 class ScriptError(Exception):
-    """The script does something that cannot be recorded. The text says what to do instead."""
+    """The script does something that cannot be recorded. The message says what to do instead."""
 
 
 def replace_everywhere(module, functions):
-    """Functions of a module, by name, there and in all modules of torch that imported them from there."""
+    """Replaces functions of a module, by name, in the module itself and in all modules of torch that imported them
+    from it."""
     originals = {name: getattr(module, name) for name in functions}
     for name in functions:
         setattr(module, name, functions[name])
@@ -35,14 +36,14 @@ def replace_everywhere(module, functions):
 
 
 def replace(name, function):
-    """In distributed_c10d. Returns what was there."""
+    """Replaces a function of distributed_c10d, and returns the original."""
     original = getattr(c10d, name)
     replace_everywhere(c10d, {name: functools.update_wrapper(function, original)})
     return original
 
 
 def install(rank):
-    """For a rank whose calls are answered only by `rank.answers`."""
+    """Installs the patches for a rank whose calls are answered only by `rank.answers`."""
     _replace_compile()
     _refuse_others()
     _register()
@@ -56,7 +57,7 @@ def install(rank):
 
 
 def _replace_compile():
-    """What is compiled makes the same calls as what is not."""
+    """Turns off torch.compile: compiled code makes the same calls as other code."""
     if not hasattr(torch, "compile"):
         return
 
@@ -67,7 +68,7 @@ def _replace_compile():
     torch.nn.Module.compile = lambda self, *_, **__: None
 
 
-# Where scripts begin with what is not recorded: the module, its functions, and what to call it.
+# Entry points of features that are not recorded: the module, its functions, and the feature's name.
 _NOT_RECORDED = (
     ("torch.distributed.rpc", ("init_rpc",), "torch.distributed.rpc"),
     ("torch.distributed._symmetric_memory", ("empty", "rendezvous", "enable_symm_mem_for_group", "get_mem_pool"),
@@ -76,7 +77,8 @@ _NOT_RECORDED = (
 
 
 def _refuse_others():
-    """What is not recorded says so, instead of waiting for processes, or asking for devices, that are not there."""
+    """Makes features that are not recorded raise an error, instead of waiting for processes or devices that do not
+    exist."""
     for row in _NOT_RECORDED:
         if row[0] in sys.modules:
             _refuse(sys.modules[row[0]], row)
@@ -87,7 +89,8 @@ def _refuse_others():
 
 
 class _AtImport(importlib.abc.MetaPathFinder):
-    """Modules that most scripts never import are not imported for them."""
+    """Patches a module when the script imports it, so that modules that most scripts never use are not imported for
+    them."""
 
     def __init__(self, row):
         self.row = row
@@ -120,7 +123,7 @@ def _refusal(what):
 
 
 def _register():
-    """torch 2 warns of a backend that does not say which devices it has."""
+    """Registers our backend with its devices, because torch 2 warns about a backend that does not name them."""
     register = dist.Backend.register_backend
     devices = {"devices": ["cpu", "cuda"]} if "devices" in inspect.signature(register).parameters else {}
     register(BACKEND, lambda *_: None, **devices)
@@ -131,7 +134,7 @@ def _register():
 
 
 def _replace_helper(rank):
-    """The function that makes the object behind a group, whatever backend is asked for."""
+    """Replaces the function that creates the object behind a group, whatever backend is asked for."""
     original = c10d._new_process_group_helper
     signature = inspect.signature(original)
 
@@ -169,7 +172,7 @@ def _plugin(create):
 
 
 def _single_backend(requested):
-    """"cpu:gloo,cuda:nccl" and None mean the backends of the available devices."""
+    """Resolves "cpu:gloo,cuda:nccl" and None, which mean the backends of the available devices."""
     text = str(requested or "").lower()
     if text in ("", "undefined", "none") or ":" in text:
         wanted = "cuda" if has_gpu() else "cpu"
@@ -179,13 +182,13 @@ def _single_backend(requested):
 
 
 def has_gpu():
-    """Is there one, or does the script use one that is pretended?"""
+    """True if there is a GPU, or if the script uses a pretended one."""
     gpus = claims.gpus()
     return gpus.count > 0 and gpus.was_asked_for if gpus is not None else torch.cuda.is_available()
 
 
 def _say_backend(group, requested):
-    """get_backend() and new_group() go on with what the script asked for."""
+    """Makes get_backend() and new_group() continue with the backend that the script asked for."""
     groups = getattr(c10d, "_pg_map", None)
     if groups is None:
         groups = c10d._world.pg_map
@@ -241,7 +244,7 @@ def _replace_new_group(rank):
         try:
             group = original(ranks, *rest, **extra, **named)
         except BaseException:
-            rank.next_group = before  # torch refuses the list before anybody else hears of it
+            rank.next_group = before  # torch refused the list before any other rank knew of it
             raise
         members = sorted(ranks) if ranks is not None else None
         number = rank.next_group
@@ -261,7 +264,7 @@ def _replace_destroy(rank):
         if rank.is_initialized and (isinstance(group, RecordingGroup) or is_world):
             number = rank.world if is_world else group.number
             rank.host_call("destroy_process_group", number, caller=sys._getframe(1))
-            if number > 0:  # after the first world there may come another
+            if number > 0:  # another world may follow the first one
                 rank.answers.destroy_group(number)
         original(group)
         if is_world:

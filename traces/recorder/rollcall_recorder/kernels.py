@@ -1,17 +1,18 @@
-"""What a rank's GPU computes between its calls: the operations of torch, summed up by kind and dtype.
+"""Records what a rank's GPU computes between its calls: the operations of torch, summed up by kind and dtype.
 
-Every operation of the script, of autograd and of libraries is looked at (operators.py), but not those of the recorder. What
-comes between two calls of torch.distributed is written down before the second, a sum once:
+Every operation of the script, of autograd, and of libraries is examined (operators.py), but not those of the recorder.
+The operations between two calls of torch.distributed are written down before the second call, one line per sum:
 
     {"kernel": 0, "kind": "matmul", "dtype": "bfloat16", "flops": 8192, "bytes": 512, "phase": "backward",
-     "count": 3}, and "time_ns" where the times of all of them were measured (measured.py)
+     "count": 3}, and "time_ns" if the times of all of them were measured (measured.py)
     ["k", 0]
 
-Streams other than the default one are told with ["s", stream] before what is queued on them; ["e", event, stream] records an
-event there, ["v", event, stream] has the stream wait for it, and ["y", awaited, stream] for another stream.
+Work on a stream other than the default one is preceded by ["s", stream]. ["e", event, stream] records an event on a
+stream, ["v", event, stream] makes the stream wait for it, and ["y", awaited, stream] makes it wait for another stream.
 
-A sum has operations of one kind, dtype, phase and nearly one intensity (operations per byte): so the time that it takes is
-that of its operations one after the other. `phase` is "forward", "backward" or "optimizer"; forward is all that is neither.
+A sum has operations of one kind, dtype, phase, and approximate intensity (operations per byte), so it takes as long as
+its operations one after the other. `phase` is "forward", "backward", or "optimizer"; everything that is neither of the
+last two is "forward".
 """
 
 import functools
@@ -30,24 +31,25 @@ FORWARD, BACKWARD, OPTIMIZER = "forward", "backward", "optimizer"
 
 
 class Kernels:
-    """Of one rank. `memory`: what its tensors take. `measured`: times of operations that were measured, or None."""
+    """The operations of one rank. `memory`: the memory that its tensors take. `measured`: measured times of
+    operations, or None."""
 
     def __init__(self, record, measured=None):
         self._record, self._measured = record, measured
         self._sums = {}  # by kind, dtype (of those with operations) and intensity: [flops, bytes, kernels, ns]
-        self._backwards = 0  # that are running, and those that have ended
+        self._backwards = 0  # the number of running backwards, and of those that have ended
         self._ended = 0
-        self._copies = []  # of parameters in lower precision, until the end of the backward
-        self._stream = self._said = 0  # the current one, and the one that the record has last
+        self._copies = []  # of parameters in lower precision, kept until backward ends
+        self._stream = self._said = 0  # the current stream, and the last one in the record
         self._marks = set()  # the numbers of events
         self._in_step = False
         self._autocast = None  # its dtype
-        self._on_gpu = False  # what came before the script put a tensor on a GPU was none of its work
+        self._on_gpu = False  # work before the script put a tensor on a GPU is not the GPU's work
         self._phase = FORWARD
         self.memory = memory.Memory()
 
     def install(self):
-        """For this process, from now on."""
+        """Starts to see this process's operations."""
         claims.computed = self.computed
         claims.queue = self
         self._record.before_event = self._before_call
@@ -63,7 +65,7 @@ class Kernels:
             self._record.say({"memory": used})
 
     def stepped(self, optimizer):
-        """The step of an optimizer has ended."""
+        """Called when an optimizer's step has ended."""
         self._in_step = False
         self._enter_phase()
         with torch._C.DisableTorchFunction(), touches.of_recorder():
@@ -74,7 +76,7 @@ class Kernels:
             self.memory.mark([tensor for tensor in tensors if not _is_elsewhere(tensor)], memory.COMMUNICATION)
 
     def flush(self):
-        """The operations so far come before what the record gets next."""
+        """Writes the operations so far, before the record's next line."""
         sums, self._sums = self._sums, {}
         if sums:
             self._say_stream()
@@ -100,7 +102,7 @@ class Kernels:
             self._record.say(["s", self._stream])
 
     def recorded(self, mark, stream):
-        """Returns what the event is known by from now on. Numbers are used again, so that iterations look alike."""
+        """Returns the event's mark. Numbers are reused so that iterations look alike."""
         self.flush()
         mark = mark or _Mark(self._marks)
         mark.stream = stream
@@ -108,7 +110,7 @@ class Kernels:
         return mark
 
     def waits_for(self, mark, stream):
-        if mark is not None and mark.stream != stream:  # an event that was not recorded has happened
+        if mark is not None and mark.stream != stream:  # an event that was never recorded counts as having happened
             self.flush()
             self._record.say(["v", mark.number, stream])
 
@@ -124,7 +126,7 @@ class Kernels:
             self._phase = phase
 
     def _watch_backward(self):
-        """torch.autograd calls the engine through this name, whoever asks it to."""
+        """Wraps the engine at the name by which torch.autograd calls it, whatever starts the backward pass."""
         kernels = self
         engine = torch.autograd.Variable._execution_engine
 
@@ -181,12 +183,12 @@ class Kernels:
     # ---- Operations ----
 
     def computed(self, function, arguments, named, result, place):
-        """The script has computed this. `place`: the device of the result, None where nobody knows."""
+        """Called when the script has computed a result. `place`: the device of the result, or None if unknown."""
         if touches.is_of_recorder():
             return
         operator = operator_of(function)
         if operator.is_free and arguments and isinstance(arguments[0], str):
-            self._in_step = self._in_step or arguments[0].startswith("Optimizer.step#")  # it is record_function's
+            self._in_step = self._in_step or arguments[0].startswith("Optimizer.step#")  # record_function's name
             self._enter_phase()
             return
         with torch._C.DisableTorchFunction():
@@ -223,7 +225,7 @@ class Kernels:
             self._add(operator.kind, dtype, operator.flops(arguments, named, result), size, time)
 
     def _add(self, kind, dtype, flops, size, time=None):
-        """`time`: nanoseconds that were measured."""
+        """`time`: measured nanoseconds, or None."""
         name = _name_of(dtype, kind) if flops else None
         key = kind, name, "measured" if time is not None else (flops // size).bit_length() // 2 if flops else -1
         row = self._sums.get(key)
@@ -235,11 +237,11 @@ class Kernels:
             row[2] += 1
             row[3] += time or 0
 
-    # ---- Precision: autocast changes no dtype here, and would on a GPU ----
+    # ---- Precision: autocast changes no dtype here, but would on a GPU ----
 
     def _precision(self, operator, operands):
-        """The dtype that the float32 results would have, None for their own. Backward, operations on what autocast took for
-        lower precision have it, too."""
+        """Returns the dtype that the float32 results would have on a GPU, or None for their own. In backward,
+        operations on tensors that autocast had taken in lower precision have that precision, too."""
         wanted = self._autocast
         own = [(tensor, held) for tensor, held, _ in operands if tensor.dtype == torch.float32 and tensor.dim() > 0]
         if wanted is not None and operator.is_narrow:
@@ -254,7 +256,7 @@ class Kernels:
         return dtypes.pop() if len(dtypes) == 1 else None
 
     def _cast(self, tensor, held, dtype):
-        """The operand is copied to lower precision; a parameter once until its backward."""
+        """Counts the copy of the operand to lower precision; a parameter is copied once until its backward."""
         held.narrow = dtype
         if held.dtype is not None or held.cast == self._ended:
             return
@@ -267,7 +269,7 @@ class Kernels:
     # ---- Bytes ----
 
     def _bytes(self, operator, operands, made):
-        """What is read and written."""
+        """Returns the number of bytes read and written."""
         limit = math.inf
         if operator.chooses:
             values = [tensor for tensor, _, _ in operands if tensor.is_floating_point()]
@@ -282,7 +284,7 @@ class Kernels:
 
 
 class _Mark:
-    """An event's number, which is free again when the event is gone."""
+    """An event's number, which is released when the event is gone."""
 
     def __init__(self, taken):
         self._taken = taken
@@ -307,8 +309,8 @@ class _Mode(TorchDispatchMode):
         named = named or {}
         if any(getattr(kind, "__torch_dispatch__", None) is not _NO_DISPATCH for kind in types):
             if any(kind.__name__ == "FakeTensor" for kind in types):
-                return function(*arguments, **named)  # it has no values, and no memory
-            return NotImplemented  # the subclass makes ordinary operations of it
+                return function(*arguments, **named)  # it has no values and no memory
+            return NotImplemented  # the subclass turns it into ordinary operations
         result = function(*arguments, **named)
         if not claims.is_in_use():
             self._kernels.computed(function, arguments, named, result, None)
@@ -316,14 +318,15 @@ class _Mode(TorchDispatchMode):
 
 
 def _autocast_dtype():
-    """None outside of autocast, as a GPU sees it. Operations do not see it: it has been dealt with before they run."""
+    """Returns autocast's dtype on a GPU, or None outside of autocast. Operations do not see it, because it has been
+    handled before they run."""
     if hasattr(torch, "get_autocast_dtype"):
         return torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else None
     return torch.get_autocast_gpu_dtype() if torch.is_autocast_enabled() else None
 
 
 def _name_of(dtype, kind):
-    """What a GPU multiplies, "tf32" where float32 may be rounded to it."""
+    """Returns the dtype that a GPU multiplies in: "tf32" where float32 may be rounded to it."""
     if dtype == torch.float32:
         if kind == "convolution":
             return "tf32" if torch.backends.cudnn.allow_tf32 else "float32"
@@ -332,7 +335,7 @@ def _name_of(dtype, kind):
 
 
 def _is_elsewhere(tensor):
-    """On the CPU, where others are on GPUs?"""
+    """True if the tensor is on the CPU while others are on GPUs."""
     if not claims.is_in_use():
         return False
     place = claims.claimed(tensor)
@@ -349,12 +352,12 @@ def _tensors(value):
 
 
 def _dtype(tensor, held):
-    """Of the tensor's elements on a GPU."""
+    """Returns the dtype of the tensor's elements on a GPU."""
     return held.dtype if held.dtype is not None and tensor.dtype == torch.float32 else tensor.dtype
 
 
 def _elements(tensor):
-    """That lie in memory: what is expanded is read once."""
+    """Returns the number of elements in memory: expanded dimensions are read once."""
     count = 1
     for size, stride in zip(tensor.shape, tensor.stride()):
         if stride != 0:

@@ -1,4 +1,4 @@
-"""Forks the ranks, passes on what they print, and sees to it that all of them end."""
+"""Forks the ranks, forwards their output, and makes sure that all of them end."""
 
 import ast
 import ctypes
@@ -17,8 +17,8 @@ import warnings
 from . import child
 
 _PR_SET_PDEATHSIG = 1
-_PR_SET_CHILD_SUBREAPER = 36  # what loses its parent becomes a child of this process
-_STACKS_S = 1.0  # how long a rank has to say where it is
+_PR_SET_CHILD_SUBREAPER = 36  # orphaned processes become children of this process
+_STACKS_S = 1.0  # how long a rank may take to say where it is
 
 
 class _Process:
@@ -28,7 +28,7 @@ class _Process:
         self.rank, self.pid, self.output, self.control = rank, pid, output, control
         self.rest = b""
         self.is_alive = True
-        self.written = 0  # bytes of its record, and when they were so many first
+        self.written = 0  # bytes of its record, and since when
         self.written_at = time.monotonic()
 
 
@@ -59,7 +59,8 @@ class Launcher:
         self._end_orphans()
 
     def _go_on_unless_alike(self):
-        """The sampled ranks have ended. If they made the same calls, the others are taken to make them, too."""
+        """Called when the sampled ranks have ended. If they made the same calls, the others are assumed to make
+        them, too."""
         self._waiting, self._others = self._others, []
         sampled = [process.rank for process in self._processes]
         if len({_calls_of(child.record_path(self._arguments.records, rank)) for rank in sampled}) == 1:
@@ -98,11 +99,11 @@ class Launcher:
         for process in self._processes:
             if process.is_alive:
                 self._reap(process, os.WNOHANG)
-        if self._arguments.mode == "fake":  # otherwise the simulator knows who is silent
+        if self._arguments.mode == "fake":  # otherwise the simulator knows which ranks are silent
             self._end([process for process in self._processes if process.is_alive and self._is_silent(process)])
 
     def _is_silent(self, process):
-        """Has it neither called anything nor ended for too long?"""
+        """True if the rank has neither made a call nor ended for too long."""
         path = child.record_path(self._arguments.records, process.rank)
         size = os.path.getsize(path) if os.path.exists(path) else 0
         if size != process.written:
@@ -110,7 +111,7 @@ class Launcher:
         return time.monotonic() - process.written_at > self._arguments.patience / 1000
 
     def _unread_ends(self):
-        """A rank whose output has ended is about to end itself, or has left it to a child."""
+        """True if a rank's output has ended: the rank is about to end, or has left its work to a child process."""
         return any(process.is_alive and process.output is None for process in self._processes)
 
     def _pass_on(self, process):
@@ -134,14 +135,14 @@ class Launcher:
         self._kill_group(process)
         self._drain(process)
         if stopped:
-            return  # that it was killed says nothing of the script
+            return  # we killed it, which says nothing about the script
         how = {"signal": os.WTERMSIG(status)} if os.WIFSIGNALED(status) else {"exit": os.WEXITSTATUS(status)}
         path = child.record_path(self._arguments.records, process.rank)
         with open(path, "a", encoding="utf-8") as record:
             record.write(json.dumps({"process": how}) + "\n")
 
     def _drain(self, process):
-        """What it has printed. A process of its own that has left the group may hold the pipe forever."""
+        """Forwards the rest of its output. A child process that has left the group may keep the pipe open forever."""
         until = time.monotonic() + _STACKS_S
         while process.output is not None and time.monotonic() < until:
             if select.select([process.output], [], [], 0.1)[0]:
@@ -149,7 +150,7 @@ class Launcher:
 
     @staticmethod
     def _end_orphans():
-        """Processes that ranks have left behind, wherever they have hidden."""
+        """Kills the processes that ranks have left behind, wherever they are."""
         while True:
             orphans = _children()
             if not orphans:
@@ -160,22 +161,22 @@ class Launcher:
 
     @staticmethod
     def _kill_group(process):
-        """What the rank has started, and itself."""
+        """Kills the rank and every process that it has started."""
         try:
             os.killpg(process.pid, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
-            pass  # nobody of it is left
+            pass  # no process of the group is left
 
     def _end_all(self):
         self._end([process for process in self._processes if process.is_alive])
 
     def _end(self, processes):
-        """Has them say where they are, and ends them."""
+        """Asks the processes to report where they are, and ends them."""
         for process in processes:
             try:
                 process.control.sendall(b"s")
             except OSError:
-                pass  # it ends by itself
+                pass  # it ends on its own
         until = time.monotonic() + _STACKS_S
         for process in processes:
             has_gone = self._has_gone(process, until)
@@ -185,7 +186,8 @@ class Launcher:
 
     @staticmethod
     def _has_gone(process, until):
-        """Waits for its answer. One that ends by itself closes the connection without."""
+        """Waits for the process's answer; returns True if it ended on its own, which closes the connection without
+        an answer."""
         process.control.settimeout(max(0.01, until - time.monotonic()))
         try:
             return process.control.recv(1) == b""
@@ -195,25 +197,26 @@ class Launcher:
             return True
 
 
-# Words of scripts that make torch 2 import its compiler: DDP's constructor does, for one.
+# Words in a script that make torch 2 import its compiler: DDP's constructor does, for example.
 _NEED_COMPILER = re.compile(r"\b(cuda|accelerator|compile|DistributedDataParallel|fully_shard|FullyShardedDataParallel|"
                             r"device_mesh|DeviceMesh|DTensor|pipelining|transformers|accelerate|lightning|ignite)\b")
 
 
 def _sampled(world_size, count):
-    """The first, the last, and those at equal distances between; none where that is nearly all."""
+    """Returns the first rank, the last, and ranks at equal distances between them; empty if these would be all
+    ranks."""
     if not 2 <= count < world_size:
         return []
     return sorted({index * (world_size - 1) // (count - 1) for index in range(count)})
 
 
 def _calls_of(path):
-    """All of a record that has to be alike: not the rank, not the values of its parameters, and not what it holds at most."""
+    """Returns the part of a record that has to be alike: not the rank, its parameters' values, or its peak memory."""
     try:
         with open(path, encoding="utf-8") as record:
             lines = record.readlines()[1:]
     except OSError:
-        return path  # like no other
+        return path  # equal to no other record
     return "".join(line for line in lines if not line.startswith(('{"updated"', '{"memory"')))
 
 
@@ -221,7 +224,7 @@ _MODULES_MAX = 200
 
 
 def import_for(script):
-    """What the script imports of torch in any case: here once, and not once per rank."""
+    """Imports the modules of torch that the script imports in any case, once here instead of once per rank."""
     needs_compiler = False
     for source in _sources_of(script):
         needs_compiler = needs_compiler or _NEED_COMPILER.search(source) is not None
@@ -233,7 +236,7 @@ def import_for(script):
 
 
 def _sources_of(script):
-    """The script's text, and those of the modules beside it that it imports, and so on."""
+    """Yields the script's text and, recursively, those of the modules next to it that it imports."""
     folder, seen = os.path.dirname(os.path.abspath(script)), set()
     waiting = [script]
     while waiting and len(seen) < _MODULES_MAX:
@@ -253,7 +256,7 @@ def _sources_of(script):
 
 
 def _imports_of(source):
-    """The modules that its import statements outside of functions name."""
+    """Yields the modules that import statements outside of functions name."""
     try:
         statements = ast.parse(source).body
     except (SyntaxError, ValueError):
@@ -270,12 +273,12 @@ def _import_quietly(name):
         warnings.simplefilter("ignore")
         try:
             importlib.import_module(name)
-        except Exception:  # the script gets the same, with its line
+        except Exception:  # the script raises the same error, with its line
             pass
 
 
 def _children():
-    """The processes whose parent is this one."""
+    """Returns the processes whose parent is this one."""
     found = []
     for name in os.listdir("/proc"):
         if name.isdigit():

@@ -1,7 +1,7 @@
 """Records a real job: wraps the process groups that the script creates, no matter what starts its ranks.
 
 `rollcall record --live` puts the folder `hook` on PYTHONPATH and the folder for records into ROLLCALL_RECORDS. Every
-process that creates a group writes down what its rank does, line by line, so that a killed rank leaves its record.
+process that creates a group writes down its rank's calls, line by line, so that a killed rank leaves its record.
 """
 
 import atexit
@@ -32,7 +32,7 @@ METHODS = ("allreduce", "allreduce_coalesced", "broadcast", "reduce", "allgather
 
 
 class LiveWork(Work):
-    """The real Work, and a note of when the rank waits for it."""
+    """Wraps the real Work, and notes when the rank waits for it."""
 
     def __init__(self, rank, call, inner, blocks):
         super().__init__()
@@ -79,7 +79,7 @@ class LiveGroup(RecordingGroup):
     def __init__(self, inner, *place):
         super().__init__(*place)
         self.inner = inner
-        self._real = threading.local()  # the call on the real group that the one being noted stands for
+        self._real = threading.local()  # the call on the real group, to make when ours has been noted
 
     def _issue(self, call, opts, caller, result=None, peer=None):
         blocks = self._note(call, opts, _outside(caller), peer)
@@ -143,14 +143,14 @@ for _name in METHODS:
 
 
 def _outside(frame):
-    """The caller of our own functions."""
+    """Returns the caller of our own functions."""
     while frame.f_code.co_filename.startswith(HERE):
         frame = frame.f_back
     return frame
 
 
 class _Process:
-    """What this process records, from the moment it knows its rank."""
+    """The recording of this process, from the moment it knows its rank."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -190,9 +190,9 @@ def _replace_helper(process):
         result = original(*positional, **named)
         real = result[0] if isinstance(result, tuple) else result
         if not isinstance(real, c10d.ProcessGroup):
-            return result  # none for this rank
+            return result  # this rank is not a member
         if process.rank is None:
-            process.begin(real.rank(), real.size())  # of MPI, the arguments are -1
+            process.begin(real.rank(), real.size())  # with MPI, the arguments are -1
         rank = process.rank
         members = list(arguments["global_ranks_in_group"]) or list(range(rank.world_size))
         number = rank.next_group if rank.is_initialized else rank.world
@@ -204,7 +204,7 @@ def _replace_helper(process):
 
 
 def _replace_in_tables(real, group):
-    """torch knows the group as `group` from now on."""
+    """Makes torch know the group as `group` from now on."""
     world = getattr(c10d, "_world", None)
     if world is None:  # torch 1.x
         for table in (c10d._pg_map, c10d._pg_names):
@@ -301,8 +301,8 @@ def _note_the_end(record):
 
 
 def _note_termination(record):
-    """A launcher terminates the other ranks when one has failed. Python's own handlers do not run while the main thread waits
-    in C++; the descriptor gets the signal's number all the same."""
+    """Notes a termination: a launcher terminates the other ranks when one has failed. Python's own handlers do not
+    run while the main thread waits in C++, but the wakeup descriptor still gets the signal's number."""
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
         return
     read, write = os.pipe()

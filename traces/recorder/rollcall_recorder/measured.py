@@ -1,7 +1,8 @@
-"""Times of operations on a GPU, as torch.profiler measured them in a run of the user's: Kineto's JSON, with record_shapes=True.
+"""Times of operations on a GPU, as torch.profiler measured them in one of the user's runs: Kineto's JSON, with
+record_shapes=True.
 
-A kernel belongs to every operation that its launch lies in, on the same thread: a convolution is aten::convolution, and inside of it
-aten::cudnn_convolution, and the recorder sees the former. Kernels and launches share a "correlation".
+A kernel belongs to every operation that encloses its launch on the same thread: a convolution is aten::convolution with
+aten::cudnn_convolution inside it, and the recorder sees the former. Kernels and launches share a "correlation".
 """
 
 import gzip
@@ -26,7 +27,7 @@ class MeasuredKernels:
         return len(self._times)
 
     def time_of(self, operator, arguments, named):
-        """None where that operation was not measured with these shapes."""
+        """Returns the mean time in nanoseconds, or None if the operation was not measured with these shapes."""
         return self._times.get(_key(operator.name, [_dims(value) for value in (*arguments, *named.values())]))
 
 
@@ -39,7 +40,8 @@ def _dims(value):
 
 
 def _key(name, dims):
-    """Without what the trace and the call may leave out, defaults at the end. Attention has a name for each way to compute it."""
+    """Returns the key without trailing defaults, which the trace and the call may leave out. Attention has a name
+    for each way to compute it."""
     if name.startswith(_ATTENTION):
         forward = not name.endswith("_backward")
         name, dims = (_ATTENTION + "forward", dims[:3]) if forward else (_ATTENTION + "backward", dims[:4])
@@ -67,7 +69,7 @@ def _times_of(events):
 
 
 def _add_thread(events, kernels, sums):
-    """Operations enclose what begins before they end."""
+    """Assigns each kernel to the operations that enclose its launch in time."""
     events.sort(key=lambda event: (event["ts"], -event.get("dur", 0)))
     around = []  # [end, key, microseconds]
     for event in events:

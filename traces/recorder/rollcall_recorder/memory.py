@@ -1,10 +1,11 @@
-"""What the tensors of a rank take of its GPU, and the moment at which they take most.
+"""Tracks the GPU memory that a rank's tensors take, and the moment of its peak.
 
-A storage counts from the operation that made it until nothing refers to it, as a GPU's allocator sees it. Nobody is told when
-that is: storages are asked, and only when their sum, with those that may have gone, would be a new peak.
+A storage counts from the operation that made it until nothing refers to it, as a GPU's allocator sees it. No event says
+when that is: storages are checked, and only when their sum, including those that may be gone, would be a new peak.
 
-The record gets, at the end of the rank, {"memory": {"peak": bytes, "parts": {"parameters": bytes, ...}, "holders": [{"bytes":
-bytes, "count": 2, "part": "activations", "site": {...}}, ...]}}: the lines of the script whose storages take most then.
+At the end of the rank, the record gets {"memory": {"peak": bytes, "parts": {"parameters": bytes, ...}, "holders":
+[{"bytes": bytes, "count": 2, "part": "activations", "site": {...}}, ...]}}: the lines of the script whose storages take
+most at the peak.
 """
 
 import sys
@@ -14,17 +15,17 @@ import torch
 
 from .call_site import call_site
 
-_BLOCK = 512  # the allocator of CUDA takes no less (c10/cuda/CUDACachingAllocator.cpp, kMinBlockSize)
+_BLOCK = 512  # the smallest block of CUDA's allocator (c10/cuda/CUDACachingAllocator.cpp, kMinBlockSize)
 _HOLDERS_MAX = 8
-_FEW = 300  # storages: so many are asked every time
-_MARGIN = 1.003  # of more, the peak may be missed by so much
+_FEW = 300  # up to this many storages are checked every time
+_MARGIN = 1.003  # with more storages, the peak may be missed by this factor
 PARAMETERS, GRADIENTS, OPTIMIZER, BUFFERS, COMMUNICATION, ACTIVATIONS = (
     "parameters", "gradients", "optimizer", "buffers", "communication", "activations")
 _Storage = torch.UntypedStorage
 
 
 def storage_of(tensor):
-    """None where it has none."""
+    """Returns the tensor's storage, or None."""
     try:
         return tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor._storage()
     except (RuntimeError, NotImplementedError):
@@ -32,8 +33,8 @@ def storage_of(tensor):
 
 
 class Held:
-    """One storage. `dtype`: what its float32 elements would be on a GPU, under autocast; `narrow`: what an operation under
-    autocast took it for; `cast`: in which backward's forward a copy of it was made."""
+    """One storage. `dtype`: the dtype of its float32 elements on a GPU under autocast; `narrow`: the dtype that an
+    operation under autocast used it in; `cast`: the backward in whose forward it was last copied."""
 
     __slots__ = ("bytes", "part", "site", "dtype", "narrow", "cast", "is_half", "peak_bytes", "frozen_at", "born", "died")
 
@@ -46,17 +47,17 @@ class Held:
 
 class Memory:
     def __init__(self):
-        self._held = {}  # by the address of the storage, which a weak reference keeps from being another's
-        self._gone = []  # that were there at the peak
-        self._now = 0  # the sum, with those that may have gone
+        self._held = {}  # by the storage's address, which a weak reference keeps from being reused
+        self._gone = []  # storages that existed at the peak
+        self._now = 0  # the sum, including storages that may be gone
         self._peak = 0
-        self._peaks = 0  # how often it was a new one
+        self._peaks = 0  # how often there was a new peak
         self._asked_at = 0
         self._parameters = {}  # by id, weakly
         self._watch_resizing()
 
     def clear(self):
-        """What was counted so far was not on a GPU."""
+        """Discards the storages counted so far, which were not on a GPU."""
         for address in self._held:
             _Storage._free_weak_ref(address)
         self._held.clear()
@@ -64,8 +65,8 @@ class Memory:
         self._now = self._peak = self._asked_at = 0
 
     def find(self, tensor, narrow=None):
-        """Of the tensor's storage, which is counted from now on. `narrow`: the dtype that its float32 elements would have on a
-        GPU. None where it has no storage."""
+        """Returns the entry of the tensor's storage, which is counted from now on. `narrow`: the dtype that its
+        float32 elements would have on a GPU. None if it has no storage."""
         storage = storage_of(tensor)
         if storage is None:
             return None
@@ -86,7 +87,7 @@ class Memory:
         self._grow(held.bytes)
 
     def hold(self, size):
-        """Memory that is taken on a GPU and not here. For release()."""
+        """Counts memory that would be taken on a GPU but is not taken here. Pass the result to release()."""
         held = Held(_rounded(size), self._peaks)
         self._begin(held)
         return held
@@ -102,7 +103,7 @@ class Memory:
             self._parameters[id(tensor)] = weakref.ref(tensor)
 
     def mark(self, tensors, part, over=()):
-        """What those that have no part yet, or one of `over`, are for."""
+        """Sets the part of those tensors that have no part yet, or one of `over`."""
         for tensor in tensors:
             held = self.find(getattr(tensor, "_local_tensor", tensor))
             if held is not None and (held.part is None or held.part in over):
@@ -118,7 +119,8 @@ class Memory:
         self.mark(gradients, GRADIENTS, (COMMUNICATION,))
 
     def _widen(self, gradient):
-        """What a product under autocast has made is cast before it becomes a gradient: it has never been narrow there."""
+        """Undoes narrowing: the result of a product under autocast is cast before it becomes a gradient, which was
+        therefore never narrow."""
         held = self.find(gradient)
         if held is None or held.dtype is None:
             return
@@ -139,7 +141,7 @@ class Memory:
                 self.mark([value for value in state.values() if isinstance(value, torch.Tensor) and value.dim() > 0], OPTIMIZER)
 
     def _watch_resizing(self):
-        """FSDP frees what it has gathered, and takes it again, without an operation."""
+        """Follows storages that are resized: FSDP frees gathered memory, and takes it again, without an operation."""
         original, memory = _Storage.resize_, self
 
         def resize_(storage, size):
@@ -170,7 +172,7 @@ class Memory:
                 self._asked_at = self._now
 
     def _ask(self):
-        """Which of the storages have gone?"""
+        """Removes the storages that are gone."""
         expired = _Storage._expired
         for address in [address for address in self._held if expired(address)]:
             held = self._held.pop(address)
@@ -189,7 +191,7 @@ class Memory:
                 yield held, size
 
     def describe(self):
-        """None where nothing was counted."""
+        """Returns the record's entry, or None if nothing was counted."""
         if self._peak == 0:
             return None
         parts, holders = {}, {}

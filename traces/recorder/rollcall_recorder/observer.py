@@ -1,10 +1,11 @@
-"""Observes a real job: writes what a rank calls into its ring (ring.py), and where it is when somebody asks.
+"""Observes a real job: writes a rank's calls into its ring (ring.py), and where it is when it is asked.
 
-`rollcall watch` puts the folder `hook` on PYTHONPATH and a folder for rings into ROLLCALL_RINGS. The methods of c10d's process
-groups and of Work are wrapped where they are, so groups stay what they were. What C++ calls for itself (DDP's gradient reducer,
-functional collectives) does not come by there; such callers are given a group that sends them through Python.
+`rollcall watch` puts the folder `hook` on PYTHONPATH and a folder for rings into ROLLCALL_RINGS. The methods of c10d's
+process groups and of Work are wrapped in place, so the groups themselves do not change. Calls that C++ makes on its own
+(DDP's gradient reducer, functional collectives) bypass these methods; such callers are given a group that sends them
+through Python.
 
-Every call is written down. What it is (operation, sizes, line) is looked up once for each place in the program and each size.
+Every call is written down. Its description (operation, sizes, line) is made once per place in the program and size.
 """
 
 import atexit
@@ -33,7 +34,7 @@ from .process_group import Call, RecordingGroup, dtype_name
 
 _BEAT_S = 0.1
 _BEATS_PER_EXPECTATION = 5
-_HELD_S = 2  # without a beat: then the interpreter is held by something that is not Python
+_HELD_S = 2  # without a beat: then something other than Python code holds the interpreter
 _FRAMES_MAX = 40
 _ROOTED = frozenset(("broadcast", "reduce", "gather", "scatter"))
 _MESSAGES = frozenset(("send", "recv", "recv_anysource"))
@@ -45,7 +46,7 @@ _COALESCED = {"allgather_into_tensor_coalesced": "all_gather_into_tensor",
 
 
 class _Description:
-    """Stands in for a RecordingGroup, whose methods know what the arguments of each call are."""
+    """Stands in for a RecordingGroup, whose methods interpret the arguments of each call."""
 
     def __init__(self, backend, ranks):
         self.backend, self.ranks = backend, ranks
@@ -60,23 +61,23 @@ class _Description:
 
 
 class _Group:
-    """A process group of this rank's, in its ring. Ranks of calls are those inside the group, as torch passes them."""
+    """A process group of this rank, in its ring. Ranks of calls are ranks inside the group, as torch passes them."""
 
     def __init__(self, number, ranks, own, backend):
         self.number, self.ranks, self.own, self.backend = number, ranks, own, backend
-        self.calls = {}  # what a call is, by what it is made with and from where
+        self.calls = {}  # a call's number in the table, by its arguments and its place in the program
         self.collectives = 0
         self.messages = {}  # by peer and direction
         self.ends_on_host = "nccl" not in backend
 
     def next_message(self, name, arguments):
-        """Its number among those in one direction."""
+        """Returns the message's number among those in one direction."""
         lane = (name == "send", arguments[1] if len(arguments) > 2 else -1)
         number = self.messages[lane] = self.messages.get(lane, 0) + 1
         return number
 
     def describe(self, name, arguments, named, frame):
-        """What goes into the table."""
+        """Returns the call's entry in the table."""
         described = _Description(self.backend, self.ranks)
         try:
             if name in _COALESCED:
@@ -95,7 +96,7 @@ class _Group:
                 about["own"] = self.own
             if name in _ROOTED and described.root is not None:
                 about["root"] = described.root
-        except Exception:  # torch will say what is wrong with the arguments
+        except Exception:  # torch will report what is wrong with the arguments
             about = {"op": name}
         site = call_site(frame, (about.get("in_dtypes") or [None])[0])
         if site.reason:
@@ -105,7 +106,7 @@ class _Group:
 
 
 class _Works:
-    """Works that nobody has seen complete: native.cc has the same functions."""
+    """Works that have not been seen complete. native.cc has the same functions."""
 
     def __init__(self):
         self.entries = {}  # by id: the work, its number, whether waiting ends on the host, its ring
@@ -117,7 +118,7 @@ class _Works:
     def pending(self):
         try:
             return [entry[0] for entry in self.entries.values()]
-        except RuntimeError:  # a call was made meanwhile
+        except RuntimeError:  # another thread has just made a call
             return []
 
     def let_go(self, work, failed):
@@ -127,21 +128,21 @@ class _Works:
 
 
 class _Observer:
-    """What this process writes, from the moment it knows its rank."""
+    """The ring of this process, from the moment it knows its rank."""
 
     def __init__(self, folder):
         self.folder = folder
-        # These objects never change places: the wrappers hold them.
-        self.groups = {}  # by torch's object
+        # These objects are never replaced, because the wrappers hold them.
+        self.groups = {}  # by torch's group object
         self.works = native or _Works()
         self.refused = False
         self.kinds = {}  # by id of a code object: the object, and whether it is the user's
         self.forget()
 
     def forget(self):
-        """A forked process has nothing in common with its parent's rank."""
+        """Resets the state: a forked process has nothing to do with its parent's rank."""
         self.ring = self.rank = self.held = None
-        self.calls = {}  # about groups, by what they are
+        self.calls = {}  # calls about groups, by operation and stack
         self.groups_made = 0
         self.forget_groups()
         if native is not None:
@@ -160,7 +161,7 @@ class _Observer:
         about = {"rollcall_ring": 1, "torch": torch.__version__, "python": sys.version.split()[0], "script": sys.argv[0]}
         try:
             self.ring = self.works.ring = ring.Ring(self.path("ring"), rank, world_size, about)
-        except OSError as problem:  # the job goes on without us
+        except OSError as problem:  # the job continues without us
             self.refused = True
             print(f"rollcall: rank {rank} is not watched: {problem}", file=sys.stderr)
             return
@@ -168,12 +169,13 @@ class _Observer:
         threading.Thread(target=self._beat, args=(self.ring,), daemon=True, name="rollcall").start()
 
     def begin_early(self):
-        """A launcher has said who this process is: where it is before it meets the others is worth knowing as well."""
+        """Begins before the job is initialized if a launcher has said which rank this process is: where the rank is
+        before that is worth knowing as well."""
         rank, size = _number(None, "RANK"), _number(None, "WORLD_SIZE")
         if rank is None or size is None or rank >= size or multiprocessing.parent_process() is not None:
             return
         self.rank = rank
-        if ring.process_of(self.path("ring")) is None:  # else the script has started us
+        if ring.process_of(self.path("ring")) is None:  # otherwise the script has started this process itself
             self.begin(rank, size)
 
     def path(self, what):
@@ -182,15 +184,15 @@ class _Observer:
     # Calls.
 
     def new_call(self, group, name, arguments, named, frame):
-        """The number of a kind of call that is new."""
+        """Returns the number of a kind of call that has not been seen before."""
         try:
             about = group.describe(name, arguments, named, frame)
-        except Exception:  # whatever is strange about the call, it is not for us to end the job
+        except Exception:  # whatever is strange about the call, we must not end the job
             about = {"op": name, "stack": []}
         return self.ring.describe_call(about)
 
     def host_call(self, op, caller):
-        """A call about groups. None: nobody is watched here."""
+        """Writes a call about groups. Returns its number, or None if this process has no ring."""
         if self.ring is None:
             return None
         stack = _stack(caller)
@@ -207,7 +209,7 @@ class _Observer:
     def add_group(self, group, ranks, own, backend, timeout):
         if self.ring is None:
             return
-        self.groups_made += 1  # a job may be taken down and begun again
+        self.groups_made += 1  # a job may be destroyed and initialized again
         known = _Group(self.groups_made, ranks, own, backend)
         self.groups[group] = known
         if native is not None:
@@ -229,7 +231,8 @@ class _Observer:
                 self._expect_another_beat()
 
     def _complete(self):
-        """Notes what has completed without being waited for. Asking never synchronizes: on GPUs, events are looked at."""
+        """Notes calls that have completed without being waited for. Asking never synchronizes: on GPUs, it queries
+        events."""
         for work in self.works.pending():
             try:
                 if not work.is_completed():
@@ -247,10 +250,11 @@ class _Observer:
             os.rename(part, self.path("stack"))
             own.answered(question)
         except OSError:
-            pass  # no answer says the same
+            pass  # no answer means the same
 
     def _expect_another_beat(self):
-        """When none comes, because the interpreter is held, a thread in C writes where everybody is."""
+        """Arms a thread in C that writes where all threads are if no further beat comes because the interpreter is
+        held."""
         if _taken:
             return
         try:
@@ -268,7 +272,7 @@ _taken = []
 
 
 def _share_faulthandler():
-    """There is one such timer in a process; if the program wants it, it is the program's."""
+    """Leaves faulthandler's timer, of which a process has only one, to the program if the program uses it."""
 
     def dump_traceback_later(*arguments, **named):
         _taken.append(True)
@@ -278,7 +282,7 @@ def _share_faulthandler():
 
 
 def _measure(value):
-    """Equal where calls are alike: of a tensor, a list of tensors, anything else."""
+    """Returns a value that is equal for equal calls: of a tensor, a list of tensors, or anything else."""
     if isinstance(value, torch.Tensor):
         return value.shape, value.dtype
     return tuple([_measure(each) for each in value]) if isinstance(value, (list, tuple)) else None
@@ -295,7 +299,7 @@ def _stack(frame):
 
 
 def _place_of(thread):
-    """A number for the lines of its stack: equal as long as none of them changes."""
+    """Returns a number for the lines of a thread's stack, which is equal as long as none of them changes."""
     frame = sys._current_frames().get(thread)
     place = 0
     while frame is not None:
@@ -311,7 +315,8 @@ def _name_of(group):
 
 
 def _wrap_method(observer, owner, name):
-    """What this costs, every call of every job that is watched pays: a microsecond is a hundred bytecodes."""
+    """Wraps a method of a group. Every call of every watched job pays for this code: a microsecond is a hundred
+    bytecodes."""
     original = owner.__dict__[name]
     is_rooted, is_message = name in _ROOTED, name in _MESSAGES
     if native is not None and not is_message:
@@ -339,7 +344,7 @@ def _wrap_method(observer, owner, name):
             elif is_rooted:
                 key.append(getattr(argument, "rootRank", None))
         frame, users = frame_of(1), 0
-        while frame is not None and users < 2:  # a helper of the user's has several callers
+        while frame is not None and users < 2:  # a helper function of the user's may have several callers
             code = frame.f_code
             place = id(code)
             key += (place, frame.f_lasti)
@@ -396,14 +401,14 @@ def _wrap_wait(observer):
 
 
 class _Passage(ProcessGroup):
-    """Stands for a group where C++ calls it: what comes here goes on through Python's methods, which are observed."""
+    """Stands for a group where C++ calls it: passes calls on to Python's methods, which are observed."""
 
     def __init__(self, inner):
         super().__init__(inner.rank(), inner.size())
         self.inner = inner
 
     def getBackendName(self):
-        return "rollcall"  # of one called "gloo", DDP's logger takes the object for Gloo's own (logger.cpp)
+        return "rollcall"  # DDP's logger takes an object called "gloo" for Gloo's own (logger.cpp)
 
     name = getBackendName
 
@@ -436,7 +441,7 @@ if hasattr(ProcessGroup, "_device_types"):
 
 
 def _wrap_callers_in_cpp(observer):
-    """What DDP has in C++ gets passages."""
+    """Gives passages to DDP's functions in C++."""
     for name in ("Reducer", "_broadcast_coalesced", "_verify_params_across_processes"):
         original = getattr(dist, name, None)
         if original is not None:
@@ -465,7 +470,7 @@ def _passage(observer, value):
 
 
 def _wrap_helper(observer):
-    """The function that makes the object behind a group."""
+    """Wraps the function that creates the object behind a group."""
     original = c10d._new_process_group_helper
     signature = inspect.signature(original)
 
@@ -487,7 +492,7 @@ def _wrap_helper(observer):
 
 
 def _register_passage(observer, group):
-    """Functional collectives find groups by name, from C++."""
+    """Registers a passage under the group's name, because functional collectives look groups up by name from C++."""
     if not hasattr(bindings, "_register_process_group") or group not in observer.groups:
         return
     try:
@@ -499,7 +504,7 @@ def _register_passage(observer, group):
 
 
 def _hide_passages():
-    """Whoever asks for a group by name in Python gets the group."""
+    """Returns the group itself, not its passage, to Python code that asks for a group by name."""
     original = getattr(bindings, "_resolve_process_group", None)
     if original is None:
         return
@@ -515,7 +520,7 @@ _wrapped = set()
 
 
 def _wrap_class(observer, kind):
-    """torch 1.13 has methods in the classes of backends, too."""
+    """Wraps the methods of a class and of its bases: in torch 1.13, the classes of backends have methods, too."""
     for owner in kind.__mro__:
         if issubclass(owner, ProcessGroup) and owner not in _wrapped and owner is not _Passage:
             _wrapped.add(owner)
@@ -525,7 +530,7 @@ def _wrap_class(observer, kind):
 
 
 def _number(value, variable):
-    """What a call says of itself, or its launcher; None: nobody does."""
+    """Returns the number given in a call or, if there is none, by the launcher; None if neither says."""
     if isinstance(value, int) and value >= 0:
         return value
     text = os.environ.get(variable, "")
@@ -568,7 +573,7 @@ def _wrap_call_about_groups(observer, name):
 
 
 def _count_steps(observer):
-    """Every optimizer gets a counter around its `step` when the first object of its class is made."""
+    """Counts steps: every optimizer class gets a counter around `step` when its first object is made."""
     original = torch.optim.Optimizer.__init__
 
     def counting(step):

@@ -1,8 +1,9 @@
-"""What an operation of torch costs a GPU: its kind, and its floating point operations, from the shapes of its tensors.
+"""The cost of an operation of torch on a GPU: its kind, and its floating-point operations, from the shapes of its
+tensors.
 
-Multiplications and additions count as two, as torch.utils.flop_counter counts them, with one difference: causal attention
-skips the half of its scores that is masked, and so does its count. Operations that are not in the table below read and write
-memory, and no more.
+Multiplications and additions count as two, as torch.utils.flop_counter counts them, with one difference: causal
+attention skips the half of its scores that is masked, and so does the count here. Operations that are not in the table
+below only read and write memory.
 """
 
 import math
@@ -29,7 +30,7 @@ def _linear(given, weight):
 
 
 def _convolution(given, weight, result, transposed):
-    """Every weight is used once for each place of the larger or, transposed, the smaller image."""
+    """Every weight is used once for each position of the larger image or, if transposed, of the smaller one."""
     places = given if transposed else result
     return 2 * places.shape[0] * math.prod(places.shape[2:]) * weight.numel()
 
@@ -41,7 +42,7 @@ def _convolution_backward(arguments):
 
 
 def _attention(arguments, forward):
-    """Two products of matrices; backward, the scores again and four more. (aten/src/ATen/native/transformers)"""
+    """Two matrix products; in backward, the scores again and four more. (aten/src/ATen/native/transformers)"""
     query, key, value = arguments["query"], arguments["key"], arguments["value"]
     scores = 2 * math.prod(query.shape[:-1]) * key.shape[-2]
     inner, outer = query.shape[-1], value.shape[-1]
@@ -54,7 +55,7 @@ def _recurrent(given, own, hidden, passes):
     return passes * 2 * math.prod(given.shape[:-1]) * (own.numel() + hidden.numel())
 
 
-# By name: the kind, and the operations from the arguments by name and the result.
+# By name: the kind, and a function of the arguments by name and the result that counts the operations.
 _COUNTED = {
     "mm": ("matmul", lambda a, r: _matrices(a["self"], a["mat2"])),
     "_int_mm": ("matmul", lambda a, r: _matrices(a["self"], a["mat2"])),
@@ -78,7 +79,7 @@ _COUNTED = {
     "mkldnn_rnn_layer": ("matmul", lambda a, r: _recurrent(a["input"], a["weight0"], a["weight1"], 1)),
     "mkldnn_rnn_layer_backward": ("matmul", lambda a, r: _recurrent(a["input"], a["weight1"], a["weight2"], 2)),
 }
-# Attention in one kernel has a name for each way to compute it.
+# Fused attention has a name for each way to compute it.
 _ATTENTION = "_scaled_dot_product_"
 
 _REDUCTIONS = frozenset((
@@ -90,14 +91,14 @@ _REDUCTIONS = frozenset((
     "_fused_rms_norm", "_fused_rms_norm_backward", "nll_loss_forward", "nll_loss_backward", "nll_loss2d_forward",
     "nll_loss2d_backward", "mse_loss", "avg_pool2d", "avg_pool2d_backward", "max_pool2d_with_indices",
     "max_pool2d_with_indices_backward", "_adaptive_avg_pool2d", "_adaptive_avg_pool2d_backward", "_foreach_norm"))
-# They read as many elements as they write, whatever they choose from.
+# Operations that read as many elements as they write, whatever they choose from.
 _CHOOSING = frozenset((
     "embedding", "embedding_dense_backward", "_embedding_bag", "_embedding_bag_dense_backward", "index_select", "gather", "index",
     "index_put", "index_put_", "_index_put_impl_", "scatter", "scatter_", "scatter_add", "scatter_add_", "index_add", "index_add_",
     "take", "masked_select", "index_select_backward"))
-# What they write to is not read.
+# Operations that do not read the tensor that they write.
 _OVERWRITING = frozenset(("copy_", "zero_", "fill_", "normal_", "uniform_", "bernoulli_", "random_", "_foreach_copy_", "_foreach_zero_"))
-# They only say where memory is, or ask the host.
+# Operations that only say where memory is, or ask the host.
 _FREE = frozenset((
     "empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "_local_scalar_dense", "lift_fresh", "lift",
     "detach", "alias", "_unsafe_view", "_reshape_alias", "set_", "resize_", "equal", "is_same_size", "record_stream",
@@ -105,7 +106,8 @@ _FREE = frozenset((
 _FREE_NAMESPACES = frozenset(("c10d", "_c10d_functional", "c10d_functional", "_c10d_functional_autograd", "profiler", "prim",
                               "_dtensor", "symm_mem"))
 
-# What autocast does on a GPU; others take their operands as they come. (aten/src/ATen/autocast_mode.h)
+# Operations that autocast runs in float32 on a GPU; others take their operands as they are.
+# (aten/src/ATen/autocast_mode.h)
 _WIDE = frozenset((
     "acos", "asin", "cosh", "erfinv", "exp", "expm1", "log", "log10", "log2", "log1p", "reciprocal", "rsqrt", "sinh", "tan", "pow",
     "softplus", "native_layer_norm", "native_group_norm", "norm", "linalg_vector_norm", "nuclear_norm", "cosine_similarity",
@@ -114,7 +116,7 @@ _WIDE = frozenset((
 
 
 class Operator:
-    """What is known of an operation before it is called."""
+    """The properties of an operation that are known before it is called."""
 
     __slots__ = ("name", "kind", "names", "written", "is_free", "is_view", "is_wide", "chooses", "overwrites", "_count")
 
@@ -143,7 +145,7 @@ class Operator:
 
     @property
     def is_narrow(self):
-        """Does autocast run it in lower precision?"""
+        """True if autocast runs it in lower precision."""
         return self._count is not None
 
     def flops(self, arguments, named, result):

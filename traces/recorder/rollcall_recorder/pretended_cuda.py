@@ -1,7 +1,8 @@
-"""torch.cuda and torch.accelerator of a machine with GPUs, for scripts that ask for them where there is none.
+"""Pretends the torch.cuda and torch.accelerator of a machine with GPUs, for scripts that ask for them where there are
+none.
 
-Tensors are claims' business (claims.py). Here is the rest: devices, streams, events, memory and seeds. Nothing takes time, and
-nothing takes memory. What is missing says so by name.
+claims.py handles tensors. This module handles the rest: devices, streams, events, memory, and seeds. Nothing takes
+time, and nothing takes memory. A missing function raises an error with its name.
 """
 
 import collections
@@ -19,12 +20,12 @@ from . import claims
 from .install import NCCL_VERSION, replace_everywhere
 
 _MEMORY = 80 * 1024**3
-_NAME = "NVIDIA A100-SXM4-80GB"  # with bfloat16, and nothing that only newer ones have
+_NAME = "NVIDIA A100-SXM4-80GB"  # has bfloat16, and no features of newer GPUs
 _CAPABILITY = (8, 0)
 
 
 def install(count):
-    """`count` GPUs for this process and those that it forks."""
+    """Pretends `count` GPUs for this process and those that it forks."""
     gpus = claims.Gpus(lambda: _visible(count))
     claims.install(gpus)
     _replace_all(torch.cuda, _cuda(gpus))
@@ -41,7 +42,7 @@ def install(count):
 
 
 def _visible(count):
-    """A script may choose devices before it first asks for one."""
+    """Returns the number of visible GPUs: a script may choose devices before it first asks for one."""
     chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
     if chosen is None:
         return count
@@ -49,7 +50,7 @@ def _visible(count):
 
 
 def _replace_all(module, answers):
-    """What the module has of it; functions also where modules of torch have imported them."""
+    """Replaces the names that the module has; functions also in the modules of torch that have imported them."""
     known = {name: getattr(module, name) for name in answers if getattr(module, name, None) is not None}
     for name in known:
         if not isinstance(known[name], types.FunctionType):
@@ -63,7 +64,7 @@ def _answer(value):
 
 def _cuda(gpus):
     def index_of(device=None):
-        """Of a device that may be None, a number, a name or a torch.device."""
+        """Returns the index of a device that may be None, a number, a name, or a torch.device."""
         return gpus.current if device is None else gpus.device("cuda" if device == "" else device).index
 
     def is_available():
@@ -140,7 +141,7 @@ def _cuda(gpus):
         "is_initialized": lambda: gpus.is_used,
         "get_rng_state_all": lambda: [get_rng_state(index) for index in range(gpus.count)],
     }
-    # Seeds are those of the CPU, where all random numbers are drawn; a script that seeds its GPU has seeded its CPU, too.
+    # Seeds are the CPU's, where all random numbers are drawn: a script that seeds its GPU has seeded its CPU, too.
     constants = (
         (True, ("_is_compiled", "is_bf16_supported", "is_tf32_supported", "can_device_access_peer")),
         (False, ("_is_in_bad_fork", "is_current_stream_capturing")),
@@ -165,8 +166,8 @@ def _cuda(gpus):
 
 
 def _streams(gpus):
-    """Work is done when it is asked for, so every stream is idle and every event has happened. Where kernels are recorded, it is
-    noted on which stream they would be."""
+    """Pretends streams and events. Work is done when it is requested, so every stream is idle and every event has
+    happened. If kernels are recorded, the stream that they would be on is noted."""
 
     numbers = itertools.count(1)
 
@@ -217,7 +218,7 @@ def _streams(gpus):
         def __init__(self, *_, **__):
             self.event_id = self.cuda_event = 0
             self.device = gpus.device("cuda")
-            self.mark = None  # what the queue knows it by
+            self.mark = None  # the queue's own object for it
 
         @classmethod
         def from_ipc_handle(cls, *_):
@@ -249,7 +250,7 @@ def _streams(gpus):
         def __exit__(self, *_):
             return False if self.stream is None else self.stream.__exit__()
 
-    streams, entered = {}, []  # the default streams by device; the current one, if it is another
+    streams, entered = {}, []  # the default streams by device; the current stream, if it is another one
 
     def default_of(device=None):
         place = gpus.device("cuda" if device is None else device)
@@ -262,7 +263,7 @@ def _streams(gpus):
         return entered[0] if entered and claims.queue is not None else default_of(device)
 
     def enter(stream):
-        """Returns the stream that was current."""
+        """Makes `stream` current, and returns the one that was."""
         before = stream_of()
         entered[:] = [stream]
         if claims.queue is not None:
@@ -314,8 +315,8 @@ def _replace_parts_of_cuda():
 
 
 def _replace_attention():
-    """The CPU's kernel for attention has no rule for DTensors, and CUDA's has: heads and batches stay where they are.
-    (torch/distributed/tensor/_ops/_matrix_ops.py)"""
+    """Handles DTensors: the CPU's attention kernel has no sharding rule for them, but CUDA's has, which keeps heads
+    and batches where they are. (torch/distributed/tensor/_ops/_matrix_ops.py)"""
     functional = torch.nn.functional
     original = getattr(functional, "scaled_dot_product_attention", None)
     if original is None:
@@ -331,8 +332,8 @@ def _replace_attention():
 
 
 def _replace_buckets():
-    """DDP puts tensors of a device together. (torch/csrc/distributed/c10d/reducer.cpp, comm.cpp) C++ sees the devices where
-    tensors really are, so each device's are given to it by themselves."""
+    """Splits tensors by device: DDP puts the tensors of one device into common buckets
+    (torch/csrc/distributed/c10d/reducer.cpp, comm.cpp), but C++ sees the devices where tensors really are."""
     import torch.distributed as dist
     broadcast, assign = dist._broadcast_coalesced, dist._compute_bucket_assignment_by_size
 
@@ -357,7 +358,7 @@ def _replace_buckets():
 
 
 def _by_device(tensors):
-    """Indices of tensors that claim the same device, in order of the first of each."""
+    """Returns lists of indices of the tensors that claim the same device, in order of the first of each."""
     places = {}
     for index, tensor in enumerate(tensors):
         places.setdefault(claims.claimed(tensor), []).append(index)
@@ -365,7 +366,7 @@ def _by_device(tensors):
 
 
 def _without_scaling():
-    """torch 1.x scales losses on GPUs only. A scale that is always 1 changes no call."""
+    """Disables loss scaling, which torch 1.x does only on GPUs. A scale that is always 1 changes no call."""
     scaler = torch.cuda.amp.GradScaler
     original = scaler.__init__
 
@@ -398,7 +399,7 @@ def _legacy_type(kind):
 
 
 def _replace_generator():
-    """Generators of GPUs draw their numbers on the CPU."""
+    """Makes generators of GPUs draw their numbers on the CPU."""
     original = torch.Generator
 
     class OfAnyDevice(type):
@@ -416,7 +417,7 @@ def _replace_generator():
 
 
 def _replace_load(gpus):
-    """Tensors are loaded to the CPU, and claim the device that map_location says."""
+    """Loads tensors to the CPU, with a claim to the device that map_location names."""
     original = torch.load
 
     @functools.wraps(original)
@@ -429,7 +430,8 @@ def _replace_load(gpus):
 
 
 def _target_of(gpus, where):
-    """The device, or None for the one that the tensors were saved from, which nobody knows."""
+    """Returns the device, or None for the unknown one that the tensors were saved from, and the map_location to load
+    with."""
     if isinstance(where, dict):
         devices = [gpus.device(value) for value in where.values()]
         return (devices[0] if devices else None), "cpu"
@@ -458,7 +460,8 @@ def _claim_all(value, target, seen=None):
 
 
 def _name_what_is_missing():
-    """torch built without CUDA lacks functions that torch.cuda calls; they say who called for what."""
+    """Replaces functions that torch.cuda calls but torch built without CUDA lacks, so that an error names the caller
+    and the function."""
 
     def missing(name):
         if not name.startswith(("_cuda_", "_nccl_", "_accelerator_", "_cudart")):

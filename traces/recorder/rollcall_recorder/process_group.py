@@ -1,7 +1,7 @@
 """A process group that writes every call down and lets another component answer it.
 
-It is a Python subclass of c10d's ProcessGroup: calls of torch.distributed arrive as Python calls, those of the C++
-gradient reducer through virtual methods, which pybind11 sends here as well.
+It is a Python subclass of c10d's ProcessGroup: calls of torch.distributed arrive as Python calls, and those of the C++
+gradient reducer arrive through virtual methods, which pybind11 also sends here.
 """
 
 import collections
@@ -21,11 +21,11 @@ _REDUCE_OPS = ("SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR")
 _C10D = ("distributed_c10d.py",)
 _IS_TORCH_1 = not hasattr(ProcessGroup, "_get_backend")
 _NO_BACKEND_FOR_CPU = "Tensors must be CUDA and dense" if _IS_TORCH_1 else "No backend type associated with device type cpu"
-_SMALL = 12  # elements: tensors of up to so many have their values recorded in live runs
+_SMALL = 12  # elements: in live runs, the values of tensors up to this size are recorded
 
 
 def reduce_op_name(op):
-    """"SUM" of a ReduceOp."""
+    """Returns a ReduceOp's name, such as "SUM"."""
     for name in _REDUCE_OPS:
         if op == getattr(dist.ReduceOp, name, None):
             return name
@@ -33,7 +33,7 @@ def reduce_op_name(op):
 
 
 def tensors_in(value):
-    """The tensors of a tensor, a list, a list of lists."""
+    """Returns the tensors of a tensor, a list, or a list of lists."""
     if isinstance(value, torch.Tensor):
         return [value]
     return [tensor for each in value for tensor in tensors_in(each)]
@@ -52,7 +52,7 @@ class Call:
     def __init__(self, op, group, given, filled):
         self.op, self.group, self.given, self.filled = op, group, given, filled
         self.reduce = self.root = self.peer = self.splits = self.wait_all_ranks = self.handle = self.timeout = self.device = None
-        self.unpack = None  # what to do with the tensors filled, where they are not the script's
+        self.unpack = None  # copies the filled tensors to the script's, if they differ
         self.tag = 0
         self.number = -1
         self.is_scripts = False  # the script's own line made it
@@ -84,8 +84,8 @@ class Call:
 
 
 class RecordedWork(Work):
-    """What an asynchronous call returns. Asking a second time whether it is complete waits for it, because the simulator
-    only advances when no other rank can."""
+    """The Work that an asynchronous call returns. The second is_completed() waits for the call, because the
+    simulator advances only when no other rank can."""
 
     def __init__(self, rank, call, result):
         super().__init__()
@@ -134,13 +134,13 @@ class RecordedWork(Work):
         self._rank.touches.end(self._call)
         self._rank.answers.finish(self._call)
         if self._call.handle is not None and not is_alone:
-            note(self._call.handle)  # what other threads called meanwhile came before
+            note(self._call.handle)  # calls of other threads in the meantime come before it
         if self._rank.kernels is not None:
             self._call.group.forget(self)
 
 
 class CoalescedWork(Work):
-    """What _end_coalescing returns: all calls since _start_coalescing."""
+    """The Work that _end_coalescing returns: all calls since _start_coalescing."""
 
     def __init__(self, works):
         super().__init__()
@@ -151,8 +151,8 @@ class CoalescedWork(Work):
 
 
 class RecordingGroup(ProcessGroup):
-    """`number`: of the record's groups. `ranks`: the members' global ranks, in the group's order. `backend`: what the script
-    asked for, with the devices that it serves."""
+    """`number`: the group's number in the record. `ranks`: the members' global ranks, in the group's order.
+    `backend`: the one that the script asked for; it determines the devices."""
 
     supports_splitting = supports_coalescing = supports_time_estimate = supports_shrinking = False
     supports_reconfigure = supports_window = supports_tensor_alloc = False
@@ -164,7 +164,7 @@ class RecordingGroup(ProcessGroup):
         self.ranks = ranks
         self.backend = backend
         self._name = self._description = "undefined"
-        # C++ keeps the base object of a Work alive and not what Python adds to it.
+        # C++ keeps the base object of a Work alive, but not the attributes that Python adds to it.
         self._recent = collections.deque(maxlen=4096)
         self._coalesced = None  # the calls since _start_coalescing
 
@@ -226,7 +226,7 @@ class RecordingGroup(ProcessGroup):
     abort = shutdown
 
     def _start_coalescing(self, *_):
-        if self.backend == "gloo" and not _IS_TORCH_1:  # which has it do nothing
+        if self.backend == "gloo" and not _IS_TORCH_1:  # where it does nothing
             raise RuntimeError("Backend gloo does not implement startCoalescing")
         self._coalesced = []
 
@@ -248,7 +248,7 @@ class RecordingGroup(ProcessGroup):
         return work
 
     def forget(self, work):
-        """It is over. What it still held would count as memory that the rank's GPU has."""
+        """Drops a completed Work. The tensors that it still held would count as the rank's GPU memory."""
         if work in self._recent:
             self._recent.remove(work)
 
@@ -257,7 +257,7 @@ class RecordingGroup(ProcessGroup):
         return self._issue(Call(op, self, memory, memory), opts, caller, tensors)
 
     def _note(self, call, opts, caller, peer):
-        """Writes the call down. Whether it blocks."""
+        """Writes the call down. Returns whether it blocks."""
         rank = self._of
         rank.refuse_in_child()
         self._check(call, getattr(opts, "rootRank", None), peer)
@@ -277,7 +277,7 @@ class RecordingGroup(ProcessGroup):
             rank.touches.call(call, site)
         rank.is_called_by(threading.get_ident())
         if is_blocking and rank.answers is not None and threads.others():
-            is_blocking = False  # another thread's call may come before it ends, so its end is an event of its own
+            is_blocking = False  # another thread's call may come before it ends, so its end is a separate event
         call.number = rank.record.call_number(call.key(site), lambda: call.describe(site))
         if rank.batch is None or call.op not in ("send", "recv"):
             call.handle = None if is_blocking else rank.record.new_handle()
@@ -285,7 +285,7 @@ class RecordingGroup(ProcessGroup):
         return is_blocking
 
     def _check(self, call, root, peer):
-        """What every backend refuses. (ProcessGroupGloo.cpp, whose words these are)"""
+        """Raises the errors that every backend raises. (ProcessGroupGloo.cpp has their texts)"""
         if call.tag < 0:
             raise RuntimeError("Tag must be nonnegative")
         if root is not None and not 0 <= root < len(self.ranks):
@@ -296,7 +296,8 @@ class RecordingGroup(ProcessGroup):
                              f"{len(self.ranks)})")
 
     def _check_devices(self, call):
-        """NCCL has no calls for tensors on the CPU; and where two GPUs are one, it is told which."""
+        """Raises an error for CPU tensors, which NCCL does not support, and sets the call's device if a tensor is on
+        another GPU than the rank's own."""
         if claims.gpus() is None or self.backend != "nccl":
             return
         for tensor in (*call.given, *call.filled):
@@ -308,7 +309,8 @@ class RecordingGroup(ProcessGroup):
             if place.type == "cuda" and place.index != self._of.local_rank:
                 call.device = str(place)
 
-    # As in C++, a tensor stands for a list of one, and a reduce op or a root for options.
+    # As in C++, a tensor may be given instead of a list of one, and a reduce op or a root instead
+    # of options.
 
     def allreduce(self, tensors, opts=None, op=None):
         return self._issue_in_place("all_reduce", tensors_in(tensors), _options(bindings.AllreduceOptions, opts, op=op),
@@ -377,7 +379,7 @@ class RecordingGroup(ProcessGroup):
             call.splits = (tuple(output_splits), tuple(input_splits))
         return self._issue(call, opts, sys._getframe(1))
 
-    # What torch 2.14 calls them. (torch/distributed/distributed_c10d.py)
+    # The names in torch 2.14. (torch/distributed/distributed_c10d.py)
     all_gather_single, all_gather_single_coalesced = _allgather_base, allgather_into_tensor_coalesced
     reduce_scatter_single, reduce_scatter_single_coalesced = _reduce_scatter_base, reduce_scatter_tensor_coalesced
     all_to_all_single = alltoall_base
@@ -409,14 +411,15 @@ class RecordingGroup(ProcessGroup):
 
 
 def _from_first_element(tensor):
-    """Gloo takes as much memory as a tensor has elements, wherever these are. (ProcessGroupGloo.cpp, getDataPointers)"""
+    """Returns the memory that Gloo uses: as many elements as the tensor has, from its first one on, whatever its
+    strides. (ProcessGroupGloo.cpp, getDataPointers)"""
     if tensor.layout is not torch.strided or tensor.is_contiguous():
         return tensor
     return tensor.detach().as_strided((tensor.numel(),), (1,), tensor.storage_offset())
 
 
 def _options(kind, given, op=None, root=None):
-    """The options of a call, a reduce op or a root in their place, or neither."""
+    """Returns the options of a call, which may be given as options, as a reduce op, as a root, or not at all."""
     if isinstance(given, kind):
         return given
     options = kind()
@@ -432,7 +435,7 @@ def _options(kind, given, op=None, root=None):
 
 
 def blocks(caller):
-    """Does the function of torch.distributed that `caller` is wait before it returns? Calls from C++ do not."""
+    """True if `caller`, a function of torch.distributed, waits before it returns. Calls from C++ do not."""
     code = caller.f_code
     if not code.co_filename.endswith(_C10D):
         return code.co_name == "monitored_barrier"

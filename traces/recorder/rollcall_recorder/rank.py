@@ -1,4 +1,4 @@
-"""One rank of a recorded run: its record, who answers its calls, and what the patches need to know."""
+"""One rank of a recorded run: its record, the component that answers its calls, and the state that the patches need."""
 
 import os
 import zlib
@@ -9,7 +9,7 @@ from .store import store_of
 from .touches import Touches
 
 
-_LOCAL = 1_000_000  # numbers of groups that only their members make begin here
+_LOCAL = 1_000_000  # first number of groups that only their members create
 
 
 class Rank:
@@ -19,17 +19,17 @@ class Rank:
         self.local_rank = int(os.environ.get("LOCAL_RANK", rank))
         self.is_initialized = False
         self.next_group = 0  # the record's number of the group made last
-        self.local_groups = {}  # how many of these members
-        self.backend = None  # what the script asked for, for the default group
-        self.world = 0  # that of the default group
+        self.local_groups = {}  # how many groups with these members
+        self.backend = None  # the backend that the script asked for, for the default group
+        self.world = 0  # the number of the default group
         self.worlds = 0  # how often the job was initialized
-        self.process_size = world_size  # ranks of the world that this process is started for
-        self.forget = None  # takes a default group down that its process has left behind
-        self.batch = None  # the calls of the batch_isend_irecv under way
+        self.process_size = world_size  # size of the world that this process was started for
+        self.forget = None  # destroys a default group that its process has left behind
+        self.batch = None  # the calls of the current batch_isend_irecv
         self.touches = Touches(record, claims.is_in_use)
         claims.look = self.touches.look
-        self.kernels = None  # what its GPU computes, where that is recorded
-        self._callers, self._says_threads = set(), False  # the threads that have called
+        self.kernels = None  # what its GPU computes, if that is recorded
+        self._callers, self._says_threads = set(), False  # the threads that have made calls
         self._keeps_values = keeps_values
         self._process = os.getpid()
 
@@ -37,8 +37,8 @@ class Rank:
         return store_of(self)
 
     def begins_world(self, init, caller):
-        """The job is initialized, perhaps not for the first time: then its world is a group like others. Whether it is
-        another one."""
+        """Notes that the job is initialized, perhaps not for the first time: then its world is a group like others.
+        Returns whether it is another world."""
         self.worlds += 1
         self.record.say({"init": {**init, "site": call_site(caller).describe()}})
         if self.worlds > 1:
@@ -46,37 +46,38 @@ class Rank:
         return self.worlds > 1
 
     def _another_world(self, members, caller):
-        """Its number: it is a group like others."""
+        """Creates another world, and returns its number: it is a group like others."""
         self.next_group += 1
         self.host_call("new_group", self.next_group, caller, members)
         return self.next_group
 
     def begins_process(self, size):
-        """The script starts `size` ranks, of which this is one."""
+        """Notes that the script starts `size` ranks, including this one."""
         self.process_size = size
 
     def skips_process(self, size, caller):
-        """The same, without this one: the world that they make is a group that this rank is not in."""
+        """Notes that the script starts ranks without this one: their world is a group that this rank is not in."""
         self.worlds += 1
         members = list(range(size))
         self.answers.new_group(self._another_world(members, caller), members, None)
 
     def ends_process(self):
-        """The next one begins without a default group."""
+        """Destroys the default group, because the next process begins without one."""
         self.process_size = self.world_size
         if self.is_initialized:
             self.forget()
             self.is_initialized = False
 
     def is_called_by(self, thread):
-        """Which of several threads calls first depends on what they wait for, and a rank that runs alone waits for nothing."""
+        """Notes which threads make calls. Which of several threads calls first depends on what they wait for, and a
+        rank that runs alone waits for nothing."""
         self._callers.add(thread)
         if len(self._callers) == 2 and not self._says_threads:
             self._says_threads = True
             self.record.say({"threads": True})
 
     def refuse_in_child(self):
-        """A forked child shares the record and the answers of its parent, and must not touch them."""
+        """Raises an error in a forked child, which shares its parent's record and answers and must not touch them."""
         if os.getpid() != self._process:
             raise RuntimeError(
                 f"rollcall: a process that rank {self.rank} forked calls torch.distributed; only the rank's own calls "
@@ -104,7 +105,7 @@ class Rank:
                     self.touches.begin(call)
 
     def end_live_batch(self):
-        """The calls of the batch, written down."""
+        """Ends the batch, writes its calls down, and returns them."""
         calls, self.batch = self.batch, None
         if calls:
             handle = self.record.new_handle()
@@ -121,7 +122,8 @@ class Rank:
         return [value for tensor in call.given for value in tensor.detach().reshape(-1).tolist()]
 
     def number_of_group(self, members, is_local):
-        """Of the group about to be made. All ranks count alike, but for groups that only their members make."""
+        """Returns the number of the group about to be created. All ranks number groups alike, except groups that
+        only their members create."""
         if not is_local:
             return self.next_group + 1
         key = tuple(range(self.world_size) if members is None else members)
@@ -129,7 +131,7 @@ class Rank:
         return _LOCAL + zlib.crc32(f"{list(key)} {again}".encode())
 
     def host_call(self, op, number, caller, members=None, timeout_s=None, is_local=False):
-        """A call about a group."""
+        """Writes down a call about a group."""
         site = call_site(caller)
         key = (op, number, site.key())
         described = {"op": op, "group": number, "site": site.describe()}

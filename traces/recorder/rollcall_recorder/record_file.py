@@ -1,25 +1,25 @@
 """The record of one rank: a file of JSON values, one per line, written at once so that a killed process leaves its record.
 
-An object is described once: the header, a call (kind, group, sizes, line) under a number, a group, how the rank ended. What
-happened is a short array:
+An object is a description, written once: the header, a numbered call (kind, group, sizes, line), a group, or how the rank
+ended. An event is a short array:
 
-    ["c", call]              a blocking call; it is over when another line follows
+    ["c", call]              a blocking call; it has returned when another line follows
     ["c", call, handle]      a call that returned at once
     ["w", handle]            the rank waits for it
-    ["f", handle]            the gradient reducer will wait for it before backward() is over
+    ["f", handle]            the gradient reducer will wait for it before backward() returns
     ["b", [call, ...], handle]   calls of one batch_isend_irecv
-    ["x"]                    the blocking call or wait just recorded has raised
+    ["x"]                    the blocking call or wait just recorded raised
     ["x", type, message, refused, last resort]    likewise; refused: before any other rank could notice the call; last
-                             resort: when nothing could move any more
-    ["k", kernel]            the rank's GPU computes; "s", "e", "v" and "y" tell of its streams (kernels.py)
+                             resort: when no rank could make progress any more
+    ["k", kernel]            the rank's GPU computes; "s", "e", "v", and "y" describe its streams (kernels.py)
     ["r"]                    the blocking call has returned (live runs only, where the next line may be far off)
 
-Where the script uses a tensor of a call before it waits for it: {"touch": handle, "of": "given" or "filled", "access": "write"
-or "read", "site": {...}}.
+If the script uses a tensor of a call before it waits for the call: {"touch": handle, "of": "given" or "filled",
+"access": "write" or "read", "site": {...}}.
 
-Training leaves {"step": 1} at the rank's first step of an optimizer, and {"updated": {...}} at its end (training.py).
+Training leaves {"step": 1} at the rank's first optimizer step, and {"updated": {...}} at its end (training.py).
 
-A call whose tensors are small has their values as its last element in live runs.
+In live runs, a call whose tensors are small has their values as its last element.
 """
 
 import json
@@ -39,15 +39,15 @@ class RecordFile:
         self.last_issued = -1
         self._kernels = {}
         self._handles = 0
-        self.before_event = _nothing  # is called when the rank is about to call or to wait
+        self.before_event = _nothing  # called when the rank is about to make a call or to wait
         self._lock = threading.Lock()
 
     def say(self, value):
-        """Appends one line. A single write: lines of several threads do not mix."""
+        """Appends one line in a single write, so that lines of several threads do not mix."""
         os.write(self._descriptor, (json.dumps(value, separators=(",", ":")) + "\n").encode())
 
     def call_number(self, key, describe):
-        """The number of the call that `key` stands for. `describe` is asked once for what it is."""
+        """Returns the number of the call that `key` identifies. `describe` is called once, for a new call."""
         number = self._calls.get(key)
         if number is None:
             with self._lock:
@@ -65,7 +65,7 @@ class RecordFile:
             return self._handles - 1
 
     def kernel(self, description):
-        """The rank's GPU computes."""
+        """Writes that the rank's GPU computes."""
         key = tuple(description.values())
         number = self._kernels.get(key)
         if number is None:
@@ -74,7 +74,7 @@ class RecordFile:
         os.write(self._descriptor, b'["k",%d]\n' % number)
 
     def issued(self, number, handle=None, values=None):
-        """A blocking call has no handle."""
+        """Writes a call. A blocking call has no handle."""
         self.before_event()
         self.last_issued = number
         line = '["c",%d]\n' % number if handle is None else '["c",%d,%d]\n' % (number, handle)

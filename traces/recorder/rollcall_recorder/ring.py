@@ -2,11 +2,11 @@
 
     page 0      16 words of 8 bytes: the header
     records     CAPACITY records of 8 words
-    table       lines of JSON, each written once: the job, groups, kinds of calls
+    table       lines of JSON, each written once: the job, groups, and kinds of calls
 
-A word is written at once, and nothing is ever locked or sent: a call costs two writes to memory. Whoever reads the file while
-the rank runs may find a record half written; its number, which is written with it, says which call it is of. All numbers
-are those of this machine (little-endian). traces/formats/ring.cc reads it.
+A word is written at once, and nothing is ever locked or sent: a call costs two writes to memory. A reader may find a
+half-written record while the rank runs; its number, which is written with it, says which call it belongs to. All numbers
+have this machine's byte order (little-endian). traces/formats/ring.cc reads the file.
 """
 
 import ctypes
@@ -23,7 +23,7 @@ native = None
 if sys.version_info >= (3, 9) and not sysconfig.get_config_var("Py_GIL_DISABLED") and not os.environ.get("ROLLCALL_NO_NATIVE"):
     try:
         from . import native
-    except ImportError:  # another processor, or a package without it: what it does is also here, and slower
+    except ImportError:  # another processor, or a package without it: the slower Python version is used
         pass
 
 _VERSION = 1
@@ -42,7 +42,7 @@ IS_MESSAGE, IS_ABOUT_GROUPS, HAS_FAILED = 1, 2, 4
 
 
 def process_of(path):
-    """The id of the process that writes the ring there; None: nobody does any longer."""
+    """Returns the id of the process that writes the ring, or None if no running process does."""
     try:
         with open(path, "rb") as file:
             process = struct.unpack_from("<I", file.read(28), 24)[0]
@@ -58,7 +58,7 @@ class Ring:
         size = _PAGE + CAPACITY * _RECORD.size + _TABLE
         descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
-            os.posix_fallocate(descriptor, 0, size)  # a full disk is an error here, and not a signal later
+            os.posix_fallocate(descriptor, 0, size)  # a full disk raises an error here instead of a signal later
             self._memory = mmap.mmap(descriptor, size)
         finally:
             os.close(descriptor)
@@ -73,10 +73,11 @@ class Ring:
         if native is not None:
             native.begin(ctypes.addressof(ctypes.c_char.from_buffer(self._memory)), CAPACITY)
             self.issue, self.finish = native.issue, native.finish
-        os.rename(part, path)  # nobody sees half a header
+        os.rename(part, path)  # no reader sees half a header
 
     def describe(self, value):
-        """Adds a line to the table. False when that is full: then calls refer to what is not there."""
+        """Adds a line to the table. Returns False if the table is full; then calls refer to entries that do not
+        exist."""
         line = (json.dumps(value, separators=(",", ":")) + "\n").encode()
         used = self._words[_TABLE_USED]
         if used + len(line) > _TABLE:
@@ -87,14 +88,14 @@ class Ring:
         return True
 
     def describe_call(self, value):
-        """The number that records have for it. 0: there is no room to say what it is."""
+        """Returns the number that records have for the call, or 0 if there is no room to describe it."""
         if not self.describe({"call": self._described + 1, **value}):
             return 0
         self._described += 1
         return self._described
 
     def issue(self, call, group, seq, flags):
-        """The number of the new record."""
+        """Writes a new record, and returns its number."""
         number = next(self._numbers)
         _PACK(self._memory, _PAGE + (number & _MASK) * 64, number, _NOW(), 0, 0, call | group << 32, seq, flags, 0)
         self._words[_ISSUED] = number
@@ -110,12 +111,13 @@ class Ring:
             words[_FINISHED] += 1
 
     def beat(self, place=0):
-        """The observer lives. `place`: a number for where the program is."""
+        """Says that the observer is alive. `place`: a number for where the program is."""
         self._words[_HEARTBEAT] = time.time_ns()
         self._words[_PLACE] = place
 
     def stepped(self, steps):
-        """An optimizer has made this many steps; of several, the one that makes most counts."""
+        """Notes that an optimizer has made this many steps; of several optimizers, the one with the most steps
+        counts."""
         if steps > self._words[_STEPS]:
             self._words[_STEPS] = steps
 
@@ -123,7 +125,7 @@ class Ring:
         self._words[_END] = how
 
     def question(self):
-        """What the supervisor wants to know where the rank is for; None: nothing."""
+        """Returns the supervisor's question where the rank is, or None if there is no new one."""
         asked = self._words[_ASKED]
         return asked if asked != self._words[_ANSWERED] else None
 

@@ -1,10 +1,11 @@
 """Answers from rollcall's simulator, over a socket: the true results of the collectives of all ranks.
 
-A message is a line of JSON, followed by the number of bytes that it gives: the elements of the tensors given, or those of the
-tensors filled. A call is described once, as in the record. There is one question at a time: a waiting rank is answered
-when the simulator gets to it. Of threads that wait at the same time, one asks for whichever of their calls is over first. If nothing can move any more, that is when the real backend would give up; where it never
-does, rollcall ends the process. With an answer come the results of other calls that have completed, for nobody has to wait
-for a call: {"bytes":4,"also":[[ticket,bytes],...]}.
+A message is a line of JSON, followed by as many bytes as it says: the elements of the given tensors, or of the filled
+ones. A call is described once, as in the record. There is one question at a time: a waiting rank is answered when the
+simulator reaches it. If several threads wait at the same time, one of them asks for whichever of their calls completes
+first. If no rank can make progress any more, the answer comes when the real backend would give up; if it never does,
+rollcall ends the process. An answer also brings the results of other calls that have completed, because a call does not
+have to be waited for: {"bytes":4,"also":[[ticket,bytes],...]}.
 """
 
 import builtins
@@ -24,7 +25,7 @@ class SimulatorError(RuntimeError):
 
 
 class _Wait:
-    """Of a thread, for a call."""
+    """A thread's wait for a call."""
 
     def __init__(self):
         self.thread = threading.get_ident()
@@ -34,7 +35,7 @@ class _Wait:
 
 class SimulatedAnswers:
     are_immediate = False
-    last_resort = None  # what a rank was told last when nothing could move any more
+    last_resort = None  # the last error that the rank got when no rank could make progress any more
 
     def __init__(self, address, rank, record):
         self._socket = socket.socket(socket.AF_UNIX)
@@ -46,7 +47,7 @@ class SimulatedAnswers:
         self._open = {}  # by ticket: calls that have not been answered
         self._sources = {}
         self._waits = {}  # by ticket
-        self._is_asking = False  # a thread, for all of them
+        self._is_asking = False  # one thread is asking, for all of them
         self._lock = threading.RLock()
         self._turn = threading.Condition(self._lock)
         self._say({"rank": rank})
@@ -75,7 +76,7 @@ class SimulatedAnswers:
             self._ask_for(tickets)
 
     def _ask_for(self, tickets):
-        """Whether the calls were taken: what a backend refuses raises before anybody waits."""
+        """Raises the backend's error if it refuses the calls, before any rank waits for them."""
         try:
             self._answer([])
         except BaseException:
@@ -96,7 +97,7 @@ class SimulatedAnswers:
         self._host_call()
 
     def _host_call(self, *_):
-        """The last call described is the one that is made."""
+        """Makes the last call described."""
         with self._lock:
             self._describe()
             self._say({"host": self._record.last_issued})
@@ -105,13 +106,13 @@ class SimulatedAnswers:
     destroy_group = _host_call
 
     def ask_store(self, question):
-        """Store calls are not in the record: what goes wrong in one is no call's exception."""
+        """Asks the store. Store calls are not in the record, so their errors are not recorded as a call's exception."""
         with self._lock:
             self._say(question)
             return self._answer([], is_call=False)
 
     def sleep(self, seconds):
-        """The rank's clock goes on, and others may give up waiting for it."""
+        """Advances the rank's clock; other ranks may give up waiting for it."""
         with self._lock:
             self._say({"sleep": seconds})
             self._answer([], is_call=False)
@@ -137,7 +138,7 @@ class SimulatedAnswers:
         wait = _Wait()
         with self._lock:
             if ticket not in self._open:
-                return  # another thread's answer has brought it
+                return  # another thread's answer has already brought it
             self._waits[ticket] = wait
         while not wait.is_over:
             with self._turn:
@@ -197,7 +198,7 @@ class SimulatedAnswers:
         if not line:
             _wait_to_be_ended()
         answer = json.loads(line)
-        if "killed" in answer:  # what the real backend does to a process that receives more than it expects
+        if "killed" in answer:  # as the real backend does to a process that receives more than it expects
             if answer["message"]:
                 os.write(2, answer["message"].encode() + b"\n")
             os.kill(os.getpid(), getattr(signal, answer["killed"]))
@@ -230,14 +231,15 @@ class SimulatedAnswers:
 
 
 def _exception_type(name):
-    """Python's own, or torch.distributed's: older releases raise a RuntimeError where newer ones have a type."""
+    """Returns Python's type, or torch.distributed's: older releases raise a RuntimeError where newer ones have a
+    type."""
     if name.startswith("torch.distributed."):
         return getattr(torch.distributed, name.rpartition(".")[2], RuntimeError)
     return getattr(builtins, name, SimulatorError)
 
 
 def _wait_to_be_ended():
-    """The simulation is over, and the launcher is about to ask where we are."""
+    """Waits: the simulation is over, and the launcher is about to ask where the process is."""
     threading.Event().wait()
 
 
@@ -249,7 +251,7 @@ def _bytes_of(tensors):
 
 
 def flat_bytes(tensor):
-    """Its elements as a flat tensor of bytes."""
+    """Returns the tensor's elements as a flat tensor of bytes."""
     if tensor.is_meta:
         raise NotImplementedError("rollcall: a tensor on device meta has no values to communicate")
     flat = tensor.detach().cpu().contiguous().reshape(-1)

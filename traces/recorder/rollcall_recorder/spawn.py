@@ -1,8 +1,8 @@
-"""Scripts that start their ranks themselves: torch.multiprocessing.spawn, or a Process per rank.
+"""Supports scripts that start their ranks themselves: torch.multiprocessing.spawn, or a Process per rank.
 
-Every rank of a recording is a process already, in which the whole script runs. So of the processes that the script
-starts for its ranks, each of ours runs its own in place and ignores the others. A script may do so more than once, with as
-many ranks as are recorded or fewer.
+Every rank of a recording is already a process in which the whole script runs. So of the processes that the script
+starts for its ranks, each of ours runs its own in place and ignores the others. A script may do so more than once, with
+at most as many ranks as are recorded.
 """
 
 import multiprocessing.process
@@ -56,7 +56,8 @@ class _Joined:
 
 
 def _replace_process(rank):
-    """The k-th Process that the script itself starts is rank k, if it starts the first before the job is initialized."""
+    """Runs the k-th Process that the script itself starts as rank k, if the first one is started before the job is
+    initialized."""
     base = multiprocessing.process.BaseProcess
     original = {name: getattr(base, name) for name in ("start", "join", "is_alive", "terminate", "kill", "close")}
     exitcode = base.exitcode

@@ -1,8 +1,8 @@
-"""The job's store. Where all ranks run in the simulator it is one for all of them, as TCPStore is; a rank that runs alone
-has one that says when it needs another rank's key.
+"""The job's store. If all ranks run in the simulator, they share one store, as with TCPStore; a rank that runs alone
+has a store that reports when it needs another rank's key.
 
-torch itself and the script see it through prefix stores, whose calls arrive at the methods of dist.Store that C++ calls by
-these names (torch/csrc/distributed/c10d/init.cpp, PythonStore).
+torch itself and the script see the store through prefix stores, whose calls arrive at the methods of dist.Store that
+C++ calls by these names (torch/csrc/distributed/c10d/init.cpp, PythonStore).
 """
 
 import sys
@@ -12,7 +12,7 @@ import torch.distributed as dist
 from .call_site import call_site
 
 
-_kept = []  # C++ keeps the base object of a store alive and not what Python adds to it
+_kept = []  # C++ keeps the base object of a store alive, but not the attributes that Python adds to it
 
 
 def store_of(rank):
@@ -25,7 +25,7 @@ def store_of(rank):
 
 
 class _Store(dist.Store):
-    """What both have, under the names that C++ calls."""
+    """The methods that both stores have, under the names that C++ calls."""
 
     def deleteKey(self, key):
         return self.delete_key(key)
@@ -40,7 +40,7 @@ class _Store(dist.Store):
 
 
 class LonelyStore(_Store):
-    """Holds what this rank sets. Whoever waits for another rank's key depends on what the others do."""
+    """Holds the keys that this rank sets. A rank that waits for another rank's key depends on what the others do."""
 
     def __init__(self, rank):
         super().__init__()
@@ -84,7 +84,7 @@ class SimulatedStore(_Store):
     def __init__(self, answers):
         super().__init__()
         self._answers = answers
-        self._usual_timeout = self.timeout  # without another one a rank waits until nothing can move any more
+        self._usual_timeout = self.timeout  # with this timeout, a rank waits until no rank can make progress any more
 
     def set(self, key, value):
         self._ask("set", [key], value=value)

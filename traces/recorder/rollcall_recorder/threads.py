@@ -1,5 +1,5 @@
-"""Threads of a rank that call at the same time. The simulator knows one rank with one clock, so the thread that asks it for an
-answer first lets the others come as far as they can alone."""
+"""Threads of a rank that make calls at the same time. The simulator knows a rank with one clock, so the thread that
+asks it for an answer first lets the other threads get as far as they can on their own."""
 
 import os
 import threading
@@ -7,20 +7,20 @@ from time import monotonic, sleep  # the real ones: ranks sleep in simulated tim
 
 OURS = "rollcall"  # the name of the recorder's own threads
 _NEVER_CALL = ("tqdm._monitor", "torch.utils.data._utils.pin_memory")  # modules whose threads do not communicate
-_TIMES, _BETWEEN = 3, 0.001  # a thread that stands still as often has come as far as it can
-_LONGEST = 1.0  # one that computes for longer is not waited for
+_TIMES, _BETWEEN = 3, 0.001  # a thread that is idle this many times has gotten as far as it can
+_LONGEST = 1.0  # seconds; a thread that computes for longer is not waited for
 
 
 def others():
-    """The threads of this process that may call as well."""
+    """Returns the threads of this process that may make calls as well."""
     me = threading.current_thread()
     return [thread for thread in threading.enumerate()
             if thread is not me and thread.name != OURS and _home(thread) not in _NEVER_CALL]
 
 
 def let_go_on(blocked):
-    """Returns when every other thread has ended or stands still: on a lock, in a read, or in one of our calls, as those of
-    `blocked` do, by identifier."""
+    """Returns when every other thread has ended or is blocked: on a lock, in a read, or in one of our calls, as the
+    threads in `blocked` are, by identifier."""
     end = monotonic() + _LONGEST
     before, times = None, 0
     while times < _TIMES and monotonic() < end:
@@ -38,7 +38,7 @@ def _home(thread):
 
 
 def _state(thread):
-    """Whether it runs, and how much it has computed."""
+    """Returns whether the thread runs, and how much it has computed."""
     number = os.getpid() if thread is threading.main_thread() else thread.native_id
     try:
         with open(f"/proc/self/task/{number}/stat", "rb") as stat:

@@ -1,7 +1,7 @@
-"""Notes the first use of a tensor that a call still has: the call may read it later, or write it later.
+"""Notes the first use of a tensor that a pending call still has: the call may still read it, or write it.
 
-Every operation of torch on tensors is looked at, but only while the script itself has a call under way, so nothing else gets
-slower. What libraries do with their own calls is left alone; so is what numpy does with a tensor's memory.
+Every torch operation on tensors is examined, but only while the script itself has a pending call, so nothing else gets
+slower. What libraries do with their own calls is ignored, and so is what numpy does with a tensor's memory.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from .call_site import call_site
 
-# They change how a tensor sees its memory, and not the memory.
+# Operations that change how a tensor sees its memory, but not the memory.
 _OF_VIEWS = frozenset("aten::" + name for name in (
     "detach_", "t_", "transpose_", "squeeze_", "unsqueeze_", "swapaxes_", "swapdims_", "as_strided_", "set_", "resize_",
     "rename_", "requires_grad_"))
@@ -21,7 +21,7 @@ _NO_DISPATCH = torch.Tensor.__torch_dispatch__
 
 
 class _State(threading.local):
-    is_ours = False  # what runs is the recorder's own work
+    is_ours = False  # the recorder's own work is running
 
 
 _state = _State()
@@ -33,7 +33,7 @@ def is_of_recorder():
 
 @contextlib.contextmanager
 def of_recorder():
-    """What goes on inside is nothing that the script does."""
+    """Marks the work inside the context as the recorder's, not the script's."""
     before, _state.is_ours = _state.is_ours, True
     try:
         yield
@@ -42,7 +42,7 @@ def of_recorder():
 
 
 class Touches:
-    """Of one rank. `has_mode`: another mode that sees every operation calls look()."""
+    """The touches of one rank. `has_mode`: returns whether another mode that sees every operation calls look()."""
 
     def __init__(self, record, has_mode):
         self._record, self._has_mode = record, has_mode
@@ -53,14 +53,14 @@ class Touches:
         return bool(self._open)
 
     def call(self, call, site):
-        """The script is about to call this. NCCL does what one communicator is asked for in that order; Gloo and other groups
-        do not."""
+        """Called before the script makes a call. NCCL runs the calls of one communicator in their order, so they do
+        not conflict; Gloo and other groups do not."""
         in_order = call.group if call.group.backend == "nccl" else None
         for _, memory, writes in _parts(call):
             self._find(memory, writes, site, in_order)
 
     def begin(self, call):
-        """The script's call has its tensors from now on."""
+        """Watches the tensors of the script's call from now on."""
         parts = _parts(call)
         if call.handle is None or not parts:
             return
@@ -70,7 +70,7 @@ class Touches:
             self._mode.__enter__()
 
     def end(self, call):
-        """It has been waited for."""
+        """Called when the call has been waited for."""
         if self._open:
             self._open = [entry for entry in self._open if entry[0] is not call]
             self._leave()
@@ -81,7 +81,7 @@ class Touches:
             self._mode = None
 
     def look(self, function, arguments, named):
-        """The script is about to compute this."""
+        """Called before the script runs an operation."""
         if not self._open or _state.is_ours:
             return
         for tensor, writes in _used(function, arguments, named):
@@ -114,13 +114,13 @@ class _Mode(TorchDispatchMode):
 
     def __torch_dispatch__(self, function, types, arguments=(), named=None):
         if any(getattr(kind, "__torch_dispatch__", None) is not _NO_DISPATCH for kind in types):
-            return NotImplemented  # the subclass makes ordinary operations of it
+            return NotImplemented  # the subclass turns it into ordinary operations
         self._touches.look(function, arguments, named or {})
         return function(*arguments, **(named or {}))
 
 
 def _is_innermost(mode):
-    """Modes end in the order in which they began."""
+    """True if the mode is the innermost one: modes have to end in reverse order."""
     if hasattr(torch._C, "_get_torch_dispatch_mode"):
         return torch._C._get_torch_dispatch_mode() is mode
     count = torch._C._len_torch_dispatch_stack()
@@ -128,7 +128,7 @@ def _is_innermost(mode):
 
 
 def _used(function, arguments, named):
-    """The tensors whose memory an operation uses, and whether it writes them."""
+    """Yields the tensors whose memory an operation uses, and whether it writes them."""
     schema = getattr(function, "_schema", None)
     if schema is None or schema.name in _OF_VIEWS or _only_copies_shape(schema.name):
         return
@@ -147,7 +147,7 @@ def _only_copies_shape(name):
 
 
 def _parts(call):
-    """What a call reads and writes: which of its tensors, their memory, whether it is written."""
+    """Returns what a call reads and writes: whether it is given or filled, its memory, and whether it is written."""
     reads = [] if call.given is call.filled else [("given", _memory(tensor), False) for tensor in call.given]
     keeps = call.op == "broadcast" and call.root == call.group.global_rank(call.group.rank())
     writes = [("filled", _memory(tensor), not keeps) for tensor in call.filled]
@@ -155,7 +155,7 @@ def _parts(call):
 
 
 def _memory(tensor):
-    """Where its elements are: the first byte and the one after the last. None where it has no memory."""
+    """Returns the address of a tensor's first byte and of the one after its last, or None if it has no memory."""
     try:
         begin = tensor.data_ptr()
     except (RuntimeError, NotImplementedError):

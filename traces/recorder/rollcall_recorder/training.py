@@ -1,8 +1,8 @@
-"""Notes which parameters the script's optimizers have stepped. Ranks that trained without telling each other are found by
-it: nothing that they asked of torch.distributed is wrong.
+"""Notes which parameters the script's optimizers have stepped. This finds ranks that trained without communicating,
+which make no wrong call to torch.distributed.
 
 The record gets {"step": 1} at the first step of the rank, and at its end {"updated": {"parameters": 124, "steps": 40,
-"digest": "9f...", "site": {...}}}: how many parameters, and a digest of their values.
+"digest": "9f...", "site": {...}}}: the number of parameters, and a digest of their values.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from .simulator import flat_bytes
 class Training:
     def __init__(self, record):
         self._record = record
-        self._optimizers = {}  # by id; each is kept, so that no other gets its id
+        self._optimizers = {}  # by id; kept alive, so that no other object gets the id
         self._steps = 0
         self._site = None
 
@@ -37,7 +37,7 @@ class Training:
                                           "digest": _digest_of(parameters), "site": self._site}})
 
     def _parameters(self):
-        """Each once, in the order of the optimizers' groups."""
+        """Returns each parameter once, in the order of the optimizers' groups."""
         known = {}
         for optimizer in self._optimizers.values():
             for group in optimizer.param_groups:
@@ -47,7 +47,7 @@ class Training:
 
 
 def _digest_of(parameters):
-    """Equal values have equal digests."""
+    """Returns a digest that is equal for equal values."""
     digest = hashlib.sha256()
     for parameter in parameters:
         digest.update(repr((tuple(parameter.shape), str(parameter.dtype))).encode())
@@ -56,7 +56,7 @@ def _digest_of(parameters):
 
 
 def _bytes_of(parameter):
-    """Nothing of parameters that have no values here, as on device meta."""
+    """Returns a parameter's bytes; empty if it has no values here, as on device meta."""
     try:
         value = parameter.detach()
         return flat_bytes(value.to_local() if hasattr(value, "to_local") else value).numpy().tobytes()
@@ -66,7 +66,7 @@ def _bytes_of(parameter):
 
 @contextlib.contextmanager
 def watched(record, kernels=None):
-    """What goes on inside is the training of this rank. `kernels`: what its GPU computes, where that is recorded."""
+    """Watches the training of this rank inside the context. `kernels`: what its GPU computes, if that is recorded."""
     training = Training(record)
     _call_after_steps(training.stepped)
     if kernels is not None:
@@ -80,11 +80,11 @@ def watched(record, kernels=None):
 
 
 def _call_after_steps(note):
-    module = importlib.import_module("torch.optim.optimizer")  # which 1.13 hides
+    module = importlib.import_module("torch.optim.optimizer")  # whose name 1.13 hides
     register = getattr(module, "register_optimizer_step_post_hook", None)
     if register is not None:
         register(lambda optimizer, arguments, named: note(optimizer))
-    else:  # before 2.0, every step ends with a call of this for the profiler (torch/optim/optimizer.py)
+    else:  # before 2.0, every step ends with this call for the profiler (torch/optim/optimizer.py)
         before = torch.optim.Optimizer._optimizer_step_code
 
         def both(optimizer):

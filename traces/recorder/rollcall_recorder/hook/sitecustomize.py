@@ -1,4 +1,5 @@
-"""On PYTHONPATH of a job that is recorded or watched while it runs: waits for torch, and has its torch.distributed recorded or observed."""
+"""On PYTHONPATH of a job that is recorded or watched while it runs: waits for torch to be imported, and then has
+torch.distributed recorded or observed."""
 
 import importlib.abc
 import importlib.util
@@ -9,7 +10,8 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds torch as everybody else would, and does our part as soon as it is whole: torch.distributed comes with it."""
+    """Finds torch as Python would, and installs the recorder once torch is fully imported, which includes
+    torch.distributed."""
 
     def find_spec(self, name, path, target=None):
         if name != "torch":
@@ -46,13 +48,13 @@ def _install(torch):
 if os.environ.get("ROLLCALL_RECORDS") or os.environ.get("ROLLCALL_RINGS"):
     sys.meta_path.insert(0, _Finder())
 
-# The module of this name that would have been found without us.
+# Imports the module of this name that Python would have found without us.
 sys.path[:] = [place for place in sys.path if os.path.abspath(place or ".") != _HERE]
 _own = sys.modules.pop("sitecustomize", None)
 try:
     import sitecustomize  # noqa: F401
 except ImportError as error:
     if _own is not None:
-        sys.modules["sitecustomize"] = _own  # the import system takes it out and puts it back
+        sys.modules["sitecustomize"] = _own  # the import system removes it and puts it back
     if error.name != "sitecustomize":
         raise
