@@ -1,13 +1,13 @@
 #pragma once
 
-// Matchers of Catch2, version 2 or 3, for reports:
+// Matchers for Catch2, version 2 or 3, that check reports:
 //
 //   const Report report = sim::run({.world_size = 4}, train);
 //   REQUIRE_THAT(report, IsDeadlock().missing({0}).at("all_reduce", 5));
 //   REQUIRE_THAT(report, IsOk() && Printed(0, "loss 0.25"));
 //
-// When one fails, Catch2 prints the report as `rollcall run` does, what was expected, and what is different.
-// For tests: includes Catch2, which has to be found where this is compiled.
+// If one fails, Catch2 prints the report as `rollcall run` does, the expectations, and the differences.
+// For tests: includes Catch2, which has to be on the include path.
 
 #include <string>
 #include <utility>
@@ -28,27 +28,27 @@
 
 namespace rollcall {
 
-// What is not asked for may be anything.
+// Parts without an expectation may have any value.
 class ReportMatcher : public ROLLCALL_CATCH_MATCHER_BASE<Report> {
  public:
   explicit ReportMatcher(ReportPattern pattern) : pattern_(std::move(pattern)) {}
 
   ReportMatcher kind(FindingKind kind) && { return with(&ReportPattern::kind, kind); }
-  // The ranks to blame. Where the report cannot decide between more, those that it lists first.
+  // The ranks to blame. If the report cannot decide between several sets, those that it lists first.
   ReportMatcher culprits(RankSet ranks) && { return with(&ReportPattern::culprits, std::move(ranks)); }
-  // At the call where the run came apart: who has come, and who has not.
+  // The ranks that have reached the call where the run failed, and those that have not.
   ReportMatcher waiting(RankSet ranks) && { return with(&ReportPattern::waiting, std::move(ranks)); }
   ReportMatcher missing(RankSet ranks) && { return with(&ReportPattern::missing, std::move(ranks)); }
-  // That call: "all_reduce", and its number on its group, from 0.
+  // That call: "all_reduce", and its number in its group, from 0.
   ReportMatcher at(std::string op) && { return with(&ReportPattern::op, std::move(op)); }
   ReportMatcher at(std::string op, std::int64_t seq) && {
     pattern_.op = std::move(op);
     return with(&ReportPattern::seq, seq);
   }
   ReportMatcher on(std::string group) && { return with(&ReportPattern::group, std::move(group)); }
-  // The scopes it was issued in: "gradients".
+  // The scopes that the call was issued in: "gradients".
   ReportMatcher in(std::string label) && { return with(&ReportPattern::label, std::move(label)); }
-  // Words of the report's first sentence, its cause or its advice.
+  // Words of the report's first sentence, its cause, or its advice.
   ReportMatcher saying(std::string words) && { return with(&ReportPattern::words, std::move(words)); }
 
   bool match(const Report& report) const override {
@@ -73,7 +73,7 @@ class ReportMatcher : public ROLLCALL_CATCH_MATCHER_BASE<Report> {
   }
 
   ReportPattern pattern_;
-  mutable std::vector<std::string> differences_;  // of the last match; Catch2 asks for the text after it
+  mutable std::vector<std::string> differences_;  // of the last match; Catch2 asks for the text afterwards
 };
 
 inline ReportMatcher HasVerdict(std::string word) { return ReportMatcher({.verdict = std::move(word)}); }
@@ -87,7 +87,7 @@ inline ReportMatcher IsResourceLeak() { return HasVerdict("resource_leak"); }
 inline ReportMatcher IsRankFailed() { return HasVerdict("rank_failed"); }
 inline ReportMatcher IsLimitReached() { return HasVerdict("limit_reached"); }
 
-// A line that some rank, or this one, printed.
+// A line that any rank, or the given one, printed.
 inline ReportMatcher Printed(std::string line) { return ReportMatcher({.printed = {{{}, std::move(line)}}}); }
 inline ReportMatcher Printed(Rank rank, std::string line) {
   return ReportMatcher({.printed = {{rank, std::move(line)}}});

@@ -11,7 +11,8 @@ namespace rollcall::viz {
 class GzipStream::Buffer final : public std::streambuf {
  public:
   explicit Buffer(std::ostream& sink) : sink_(sink) {
-    // Traces repeat themselves: the quickest level makes 409 MB into 14, twice as fast as the usual.
+    // Traces repeat themselves: the fastest level shrinks 409 MB to 14 MB, twice as fast as the default
+    // level.
     constexpr int window_bits = 15 + 16;  // the largest window; 16 asks for gzip's header and trailer
     constexpr int memory_level = 8;
     const int result =

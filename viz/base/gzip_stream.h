@@ -1,7 +1,7 @@
 #pragma once
 
-// A stream that compresses what is written to it, for the readers of traces that take gzip: all of them.
-// The bytes depend on the text alone: no time and no file name in the header.
+// A stream that compresses what is written to it. All readers of traces accept gzip.
+// The output depends on the text alone: the header has no time and no file name.
 
 #include <memory>
 #include <ostream>
@@ -11,11 +11,11 @@ namespace rollcall::viz {
 
 class GzipStream : public std::ostream {
  public:
-  // `sink` is borrowed. What it does not take shows in this stream's state.
+  // `sink` is borrowed. A failed write to it shows in this stream's state.
   explicit GzipStream(std::ostream& sink);
   ~GzipStream() override;
 
-  // Writes what is left, and the trailer. To be called once, last.
+  // Writes the rest and the trailer. Must be called once, at the end.
   void finish();
 
  private:

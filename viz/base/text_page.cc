@@ -14,7 +14,7 @@ namespace rollcall::viz {
 namespace {
 
 constexpr std::size_t unbounded = std::numeric_limits<std::size_t>::max();
-// However far to the right a text begins, it may be this wide.
+// A text may be this wide, however far to the right it begins.
 constexpr std::size_t least_text_width = 40;
 constexpr std::size_t column_gap = 2;
 constexpr std::string_view frame_bar = "   |";
@@ -121,7 +121,8 @@ std::size_t width_of(const Table::Column& column) {
   return width;
 }
 
-// Columns from the left, two at least. The others go below their row.
+// The number of columns that fit, from the left; at least two. The others are written below their
+// row.
 std::size_t columns_that_fit(const Table& table, std::size_t width) {
   std::size_t count = 0;
   for (std::size_t used = 0; count < table.columns.size(); ++count) {
@@ -148,7 +149,7 @@ std::string rest_of_row(const Table& table, std::size_t first, std::size_t row) 
 void TextPage::frame_table(const Table& table) {
   const std::size_t fitting = columns_that_fit(table, width_ - frame_bar.size());
   const std::span columns(table.columns.data(), fitting);
-  // One line of the table; `cell` gives a column's text and its look.
+  // Writes one line of the table; `cell` returns a column's text and its look.
   const auto put_line = [&](auto cell) {
     put(frame_bar, Look::frame);
     for (std::size_t i = 0; i < columns.size(); ++i) {

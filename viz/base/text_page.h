@@ -1,8 +1,8 @@
 #pragma once
 
 // The page a text report is written on: a headline, a frame with aligned rows, notes below it. It
-// knows where things stand on the page, nothing of what they mean. The shape is rustc's, because its
-// readers are used to finding the sentence, the place and the help there.
+// knows the layout of the page, but not the meaning of its parts. The shape is rustc's, because its
+// readers are used to finding the sentence, the place, and the help there.
 //
 //   error[deadlock]: rank 0 never called all_reduce #5 on group world
 //     --> uneven_inputs.json:14:11
@@ -21,10 +21,10 @@
 
 namespace rollcall::viz {
 
-// Rows that a list has before -v is needed.
+// The number of rows a list shows without -v.
 inline constexpr std::size_t variants_max = 12;
 inline constexpr std::size_t steps_max = 8;
-// Where lists below a row begin.
+// The column where lists below a row begin.
 inline constexpr std::size_t list_indent = 7;
 
 struct Row {
@@ -50,26 +50,27 @@ class TextPage {
  public:
   explicit TextPage(bool color, std::size_t width = TextStyle::usual_width) : color_(color), width_(width) {}
 
-  // "error[deadlock]: sentence", broken where it is too long; `sentence` keeps it in one line, for scripts.
+  // "error[deadlock]: sentence", broken if it is too long; `sentence` keeps it on one line, for scripts.
   void headline(std::string_view word, Look look, std::string_view sentence);
   void sentence(std::string_view word, Look look, std::string_view text);
   // "  --> place"
   void arrow(std::string_view place);
 
-  // A line of source, with a caret below column `mark`, from 0; -1: without one.
+  // A line of source, with a caret below column `mark`, from 0; -1: no caret.
   void excerpt(std::int64_t number, std::string_view line, int mark);
 
-  // The frame: an empty line of it; rows, broken where they are too long; a table.
+  // The frame: an empty line; rows, broken if they are too long; a table.
   void frame_line();
   void frame_rows(const std::vector<Row>& rows);
   void frame_table(const Table& table);
 
   // "   = key: text"
   void note(std::string_view key, std::string_view text);
-  // Rows without a frame: what ranks printed. Their lines stay whole; those of `steps`, our own words, do not.
+  // Rows without a frame. Those of `rows` are ranks' output, whose lines are not broken; those of `steps` are our own
+  // words, which are.
   void rows(const std::vector<Row>& rows, std::size_t indent);
   void steps(const std::vector<Row>& rows, std::size_t indent);
-  // "key: text" at the left edge, never broken: it is there to be copied.
+  // "key: text" at the left edge, never broken, so that it can be copied.
   void line(std::string_view key, std::string_view text, Look text_look = Look::plain);
 
   const std::string& text() const { return text_; }

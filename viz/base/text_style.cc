@@ -71,8 +71,8 @@ void append_escaped(std::string& out, unsigned char byte) {
   }
 }
 
-// Characters of three bytes that turn the direction of what follows, or end a line for some readers: U+200E, U+200F,
-// U+2028 to U+202E, U+2066 to U+2069. 0: none of them.
+// The code of a three-byte character that changes the direction of the text after it, or that some readers take for the
+// end of a line: U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069. 0 for other characters.
 unsigned int turning_character(std::string_view text) {
   if (text.size() < 3 || text[0] != '\xe2' || (text[1] != '\x80' && text[1] != '\x81')) {
     return 0;
@@ -84,7 +84,7 @@ unsigned int turning_character(std::string_view text) {
   return turns ? code : 0;
 }
 
-// Where a line begins to say something: behind blanks and our own colors.
+// The position of a line's first visible character, after blanks and our own colors.
 std::size_t first_said(std::string_view line) {
   std::size_t at = 0;
   while (at < line.size()) {
@@ -173,8 +173,8 @@ std::vector<std::string_view> split_lines(std::string_view text) {
 
 namespace {
 
-// Where the word at the beginning of `text` ends. It has the space before it, and the number behind it: "rank 0" and
-// "all_reduce #3" are read as one.
+// The end of the word at the beginning of `text`, including the space before it and a number after it: "rank 0" and
+// "all_reduce #3" are not separated.
 std::size_t end_of_word(std::string_view text, std::size_t width) {
   const std::size_t begin = text.starts_with(' ') ? 1 : 0;
   std::size_t end = text.find(' ', 1);

@@ -1,7 +1,7 @@
 #pragma once
 
-// How text is to look, decided once and handed to everything that writes for a person. Nothing below
-// the command line asks the environment or the terminal.
+// How text looks, decided once and passed to everything that writes for a person. Nothing below
+// the command line checks the environment or the terminal.
 
 #include <string>
 #include <string_view>
@@ -12,11 +12,11 @@ namespace rollcall::viz {
 struct TextStyle {
   enum class Detail {
     quiet,    // the verdict's sentence
-    normal,   // what a person needs to fix it; never long
+    normal,   // what a person needs to fix the fault; never long
     verbose,  // everything the report holds
   };
 
-  // Columns of a report that goes to a file or a pipe, whatever the terminal: equal runs print equal bytes.
+  // Columns of a report written to a file or a pipe, whatever the terminal: equal runs print equal bytes.
   static constexpr std::size_t usual_width = 100;
 
   Detail detail = Detail::normal;
@@ -26,7 +26,7 @@ struct TextStyle {
 
 enum class ColorChoice { automatic, always, never };  // --color
 
-// What the environment says about color. Unset variables are empty.
+// The environment's settings for color. Unset variables are empty.
 struct Terminal {
   bool is_terminal = false;         // where the text goes
   std::string_view no_color;        // NO_COLOR
@@ -34,33 +34,33 @@ struct Terminal {
   std::string_view clicolor_force;  // CLICOLOR_FORCE
 };
 
-// The user's choice wins. Otherwise NO_COLOR and a dumb terminal say no, a terminal says yes, and
-// CLICOLOR_FORCE says yes for pipes.
+// The user's choice wins. Otherwise NO_COLOR and a dumb terminal turn color off, a terminal turns it on, and
+// CLICOLOR_FORCE turns it on for pipes.
 bool wants_color(ColorChoice choice, const Terminal& terminal);
 
-// The few looks text has. They name a role, so that one place decides what red means.
+// The few looks that text can have. They name a role, so that one place decides what red means.
 enum class Look { plain, error, good, warning, strong, frame, faint };
 
-// `text` in that look; unchanged where there is no color.
+// Returns `text` in that look; unchanged without color.
 std::string paint(std::string_view text, Look look, bool color);
 
-// `text` with everything a terminal could obey or choke on written out: "\n" and "\x1b" for control
-// characters, "\xff" for bytes that are not UTF-8, "\u202e" for characters that turn the direction of text.
+// Returns `text` with everything that a terminal could obey or choke on written out: "\n" and "\x1b" for control
+// characters, "\xff" for bytes that are not UTF-8, "\u202e" for characters that change the direction of text.
 std::string printable(std::string_view text);
-// The same of every line; line breaks and tabs stay.
+// The same for every line; line breaks and tabs stay.
 std::string printable_lines(std::string_view text);
 
-// `text` for a log that somebody's CI reads: GitHub's runner obeys lines that begin with "::", blanks and colors aside,
-// and "##[" anywhere. Both get a backslash. What we tell it ourselves does not come through here.
+// Returns `text` for a log that a CI system reads: GitHub's runner obeys lines that begin with "::", after blanks and
+// colors, and "##[" anywhere. Both get a backslash. The commands that we give it ourselves do not pass through here.
 std::string without_commands(std::string text);
 
-// Columns that `text` takes: characters, not bytes.
+// The number of columns that `text` takes: characters, not bytes.
 std::size_t display_width(std::string_view text);
 
 std::vector<std::string_view> split_lines(std::string_view text);
 
-// Printable lines of at most `width` columns, broken at spaces; a longer word has a line of its own.
-// A number stays with the word before it. Line breaks of the text are kept. At least one line.
+// Returns printable lines of at most `width` columns, broken at spaces; a longer word gets a line of its own.
+// A number stays with the word before it. Line breaks in the text are kept. Returns at least one line.
 std::vector<std::string> wrap(std::string_view text, std::size_t width);
 
 }  // namespace rollcall::viz

@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
   throw OutputError(text);
 }
 
-// The stream keeps no reason; errno still holds that of the system call that failed.
+// The stream does not keep the reason; errno still holds that of the failed system call.
 void write_to(const std::string& path, const std::string& shown,
               const std::function<void(std::ostream&)>& write) {
   errno = 0;
@@ -41,7 +41,8 @@ void write_to(const std::string& path, const std::string& shown,
   }
 }
 
-// Before the file takes its name: otherwise the name could outlive the contents when the machine goes down, and some
+// Called before the file gets its name: otherwise the name could outlive the contents if the machine goes down, and
+// some
 // file systems notice only here that they are full.
 void flush_to_disk(const std::string& path, const std::string& shown) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -49,12 +50,12 @@ void flush_to_disk(const std::string& path, const std::string& shown) {
   if (file >= 0) {
     ::close(file);
   }
-  if (failed != 0 && failed != EINVAL) {  // EINVAL: such a file has no disk below it
+  if (failed != 0 && failed != EINVAL) {  // EINVAL: the file is not on a disk
     fail("'" + shown + "'", failed);
   }
 }
 
-// The path of the file that is being written, for handlers of signals; null: there is none.
+// The path of the file that is being written, for signal handlers; null if there is none.
 std::atomic<const char*> unfinished = nullptr;
 static_assert(std::atomic<const char*>::is_always_lock_free, "a handler of signals reads it");
 
@@ -66,7 +67,7 @@ class Unfinished {
   Unfinished& operator=(const Unfinished&) = delete;
   ~Unfinished() {
     if (!kept_) {
-      ::unlink(path_.c_str());  // which needs no memory; the write's own failure is being reported
+      ::unlink(path_.c_str());  // needs no memory; the failure of the write is already being reported
     }
     unfinished = nullptr;
   }
@@ -85,7 +86,7 @@ class Unfinished {
   bool kept_ = false;
 };
 
-// Where a rename has to go: a link stays a link.
+// The target of the rename: a link stays a link.
 fs::path behind_links(const std::string& path) {
   std::error_code error;
   fs::path target = fs::canonical(path, error);
@@ -106,7 +107,7 @@ void write_file(const std::string& path, const std::function<void(std::ostream&)
   write_to(file.path(), path, write);
   flush_to_disk(file.path(), path);
   if (fs::exists(status)) {
-    fs::permissions(file.path(), status.permissions(), error);  // as before; the contents matter more
+    fs::permissions(file.path(), status.permissions(), error);  // as before; failure ignored
   }
   file.keep_as(target);
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Writing a file so that a failure is never silent and never leaves half of one.
+// Writes files so that a failure is never silent and never leaves half a file.
 
 #include <functional>
 #include <iosfwd>
@@ -9,20 +9,20 @@
 
 namespace rollcall::viz {
 
-// Something could not be written. The text names it and says why.
+// The output could not be written. The message names it and says why.
 struct OutputError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Calls `write` with a stream, and puts what it wrote at `path`: under another name first, renamed
-// when complete, so that `path` holds either what it held or all of the new text. What is not a regular
+// Calls `write` with a stream, and stores the result at `path`: under another name first, renamed
+// when complete, so that `path` holds either its old contents or all of the new text. Anything but a regular
 // file (a pipe, /dev/stdout) is written directly. Throws OutputError.
 void write_file(const std::string& path, const std::function<void(std::ostream&)>& write);
 
-// For handlers of signals that end the program: what write_file has begun and not finished is no longer there.
+// Removes the file that write_file has begun and not finished. For handlers of signals that end the program.
 void remove_unfinished_file() noexcept;
 
-// The same for text on standard output. Throws OutputError when nobody takes it.
+// Writes text to standard output. Throws OutputError if that fails.
 void write_stdout(const std::string& text);
 
 }  // namespace rollcall::viz

@@ -6,7 +6,7 @@ namespace rollcall::viz {
 
 namespace {
 
-// U+FFFD for every byte that belongs to no character.
+// Replaces every byte that does not belong to a character with U+FFFD.
 std::string valid_utf8(std::string_view text) {
   const std::string quoted =
       nlohmann::json(std::string(text)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -18,7 +18,7 @@ bool is_noncharacter(std::string_view text) {
   return text.starts_with("\xef\xbf\xbe") || text.starts_with("\xef\xbf\xbf");
 }
 
-// The length of an escape sequence such as "\x1b[1;31m" at the beginning of `text`; else 0.
+// The length of an escape sequence such as "\x1b[1;31m" at the beginning of `text`, or 0.
 std::size_t color_length(std::string_view text) {
   if (!text.starts_with("\x1b[")) {
     return 0;

@@ -12,7 +12,7 @@ namespace {
 
 using Status = TestOutcome::Status;
 
-// https://github.com/actions/toolkit: escapeData and escapeProperty of packages/core/src/command.ts.
+// See escapeData and escapeProperty in packages/core/src/command.ts of https://github.com/actions/toolkit.
 std::string escaped(std::string_view text, std::string_view special) {
   std::string out;
   for (const char c : text) {
@@ -39,7 +39,7 @@ std::string annotation(const TestOutcome& outcome) {
                      property(outcome.title.empty() ? outcome.file : outcome.title), escaped(message, ""));
 }
 
-// Text that Markdown and HTML leave alone, in one line of a table.
+// Escapes text for one line of a table, so that Markdown and HTML leave it alone.
 std::string cell(std::string_view text) {
   std::string out;
   for (const char c : printable(text)) {
@@ -72,7 +72,7 @@ std::string cell(std::string_view text) {
   return out;
 }
 
-// A fence that no line of the text closes.
+// Fences the text with more backticks than it contains.
 std::string fenced(const std::string& text) {
   std::string fence = "```";
   while (text.find(fence) != std::string::npos) {

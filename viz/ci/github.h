@@ -11,7 +11,7 @@ namespace rollcall::viz {
 // One "::error file=...,line=...::..." for each failure. GitHub shows ten per step; the summary has the rest.
 std::string github_annotations(const TestRun& run);
 
-// Counts, and a table of the failures, each with its report folded. At most as long as GitHub takes.
+// Counts, and a table of the failures, followed by their reports, folded. At most as long as GitHub accepts.
 std::string markdown_summary(const TestRun& run);
 
 }  // namespace rollcall::viz

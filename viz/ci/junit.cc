@@ -14,7 +14,7 @@ namespace {
 
 using Status = TestOutcome::Status;
 
-// Milliseconds are enough, and fixed point is what every reader takes.
+// Milliseconds are enough, and every reader accepts fixed point.
 std::string seconds(Duration duration) {
   return fmt::format("{}.{:03}", duration / second, duration % second / millisecond);
 }
@@ -71,7 +71,7 @@ std::string junit_classname(const std::string& file) {
   while (name.starts_with("./") || name.starts_with("../") || name.starts_with("/")) {
     name.erase(0, name.find('/') + 1);
   }
-  std::ranges::replace(name, '.', '_');  // a dot of a file's name would cut it in two
+  std::ranges::replace(name, '.', '_');  // a dot in a file's name would split the name
   std::ranges::replace(name, '/', '.');
   return name;
 }

@@ -25,7 +25,7 @@ std::string rule_of(const TestOutcome& outcome) {
   return outcome.verdict == "ok" ? "not_as_expected" : outcome.kind.empty() ? outcome.verdict : outcome.kind;
 }
 
-// What a rule means, for words that no report has.
+// The meaning of a rule, also for the rules that no report has.
 std::string meaning_of(const std::string& rule) {
   if (const Explanation* explanation = find_explanation(rule)) {
     return explanation->meaning;
@@ -44,7 +44,7 @@ std::string title_of(const std::string& rule) {
   return explanation == nullptr ? meaning_of(rule) : explanation->title;
 }
 
-// RFC 3986: a path with everything written out that is neither unreserved nor a slash.
+// Percent-encodes a path (RFC 3986), except unreserved characters and slashes.
 std::string uri(std::string path) {
   while (path.starts_with("./")) {
     path.erase(0, 2);
@@ -58,7 +58,7 @@ std::string uri(std::string path) {
   return out;
 }
 
-// FNV-1a (Fowler, Noll and Vo), the same on every machine.
+// FNV-1a (Fowler, Noll, and Vo), the same on every machine.
 std::string fingerprint(const std::string& text) {
   std::uint64_t hash = 0xcbf29ce484222325;
   for (const char c : text) {
@@ -128,7 +128,7 @@ Json result_of(const TestOutcome& outcome, std::size_t rule_index) {
 }  // namespace
 
 std::string sarif_report(const TestRun& run, const std::string& version) {
-  std::map<std::string, std::size_t> rules;  // to their index
+  std::map<std::string, std::size_t> rules;  // each rule's index
   Json descriptions = Json::array();
   Json results = Json::array();
   for (const TestOutcome& outcome : run.outcomes) {

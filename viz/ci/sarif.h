@@ -1,7 +1,7 @@
 #pragma once
 
-// The failures of a test run as SARIF 2.1.0 (OASIS), in the part of it that GitHub's code scanning shows: the rule, the
-// place, what the ranks called before (a thread flow for each set of ranks that did the same).
+// The failures of a test run as SARIF 2.1.0 (OASIS), limited to what GitHub's code scanning shows: the rule, the
+// place, and the ranks' last calls (a thread flow for each set of ranks that made the same ones).
 
 #include <string>
 
@@ -9,7 +9,7 @@
 
 namespace rollcall::viz {
 
-// `version` is rollcall's.
+// `version` is the version of rollcall.
 std::string sarif_report(const TestRun& run, const std::string& version);
 
 }  // namespace rollcall::viz

@@ -1,6 +1,6 @@
 #pragma once
 
-// A test run for a program: a list of reports, as json_report writes them, each with its test next to it:
+// A test run for a program: a list of reports, as json_report writes them, each with its test's result added:
 //
 //   [ { "schema_version": 1, "scenario": "...", ..., "file": "...", "case": "...", "status": "failed" }, ... ]
 

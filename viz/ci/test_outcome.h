@@ -1,7 +1,7 @@
 #pragma once
 
-// The outcomes of a test run: a scenario, or what kept it from running, is one TestOutcome. All writers of test reports
-// (terminal, JUnit, SARIF, GitHub, Markdown, JSON, HTML) see only these.
+// The outcomes of a test run: each TestOutcome is a scenario, or the reason why it could not run. All writers of test
+// reports (terminal, JUnit, SARIF, GitHub, Markdown, JSON, HTML) see only these.
 
 #include <cstdint>
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace rollcall::viz {
 
-// A place in a file. Line 0: nowhere in particular.
+// A place in a file. Line 0: no particular line.
 struct SourcePlace {
   std::string file;
   std::int64_t line = 0;
@@ -23,11 +23,11 @@ struct SourcePlace {
 struct TestOutcome {
   enum class Status {
     passed,
-    failed,   // ran, and did not meet its expectations; or did not finish in time
+    failed,   // did not meet its expectations, or did not finish in time
     invalid,  // the file is not a scenario
     crashed,  // rollcall's own fault
   };
-  // The last calls of ranks that made the same ones.
+  // The last calls of ranks that made the same calls.
   struct Calls {
     struct Call {
       std::string text;
@@ -39,22 +39,22 @@ struct TestOutcome {
 
   Status status = Status::passed;
   std::string file;
-  std::string title;  // "uneven inputs[world_size=4]"; of a file that cannot be read: empty
+  std::string title;  // "uneven inputs[world_size=4]"; empty if the file cannot be read
   std::vector<std::string> tags;
-  SourcePlace place;                  // where it went wrong, or where the expectation stands
-  std::string verdict;                // "deadlock"; empty: it has none
+  SourcePlace place;                  // where it went wrong, or the place of the expectation
+  std::string verdict;                // "deadlock"; empty if it has none
   std::string kind;                   // "missing_participant"
   std::string headline;               // the finding in one sentence; may be empty
-  std::vector<std::string> problems;  // what is not as it should be, one sentence each
-  std::string text;                   // the report for a person, or what else there is to read; without color
-  std::string shown;                  // the same in color; empty where there is none
+  std::vector<std::string> problems;  // what is wrong, one sentence each
+  std::string text;                   // the report for a person, or another text to read; without color
+  std::string shown;                  // the same in color; empty without color
   std::string json;                   // the report's JSON object, or one with "errors"
   std::string page;                   // the report as HTML; empty unless asked for
-  std::string link;                   // where that page lies, from the overview; may be empty
-  std::string replay;                 // the command that shows it again
+  std::string link;                   // path to that page from the overview; may be empty
+  std::string replay;                 // the command that reproduces it
   std::uint64_t seed = 0;
   std::vector<Calls> calls;  // of a failure
-  Duration elapsed = 0;      // by the clock on the wall
+  Duration elapsed = 0;      // wall-clock time
 
   std::string address() const;  // "FILE::title"
   // The first thing to know about a failure, in one line.
@@ -63,10 +63,10 @@ struct TestOutcome {
 
 struct TestRun {
   std::vector<TestOutcome> outcomes;  // in order of selection
-  std::size_t selected = 0;           // as many as there were to be
+  std::size_t selected = 0;           // number of scenarios that should run
   std::size_t deselected = 0;
   bool interrupted = false;
-  std::string timestamp;  // when it began, "2026-11-21T06:10:00"
+  std::string timestamp;  // when the run began, "2026-11-21T06:10:00"
   Duration elapsed = 0;
   std::string command;  // what the user ran
 

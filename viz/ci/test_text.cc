@@ -12,7 +12,7 @@ using Status = TestOutcome::Status;
 
 constexpr std::size_t rule_width = 100;
 
-// Upper case for what needs somebody's attention: it is found by eye and by grep.
+// Upper case for what needs attention, so that it can be found by eye and with grep.
 std::string_view word_of(Status status) {
   return status == Status::passed ? "ok" : status == Status::failed ? "FAILED" : "ERROR";
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// A test run for a person: a line per scenario, the reports of those that failed, and the short summary at the end.
+// A test run for a person: a line per scenario, the reports of the failed ones, and a short summary at the end.
 
 #include <string>
 
@@ -12,7 +12,7 @@ namespace rollcall::viz {
 // "ok      scenarios/uneven.json::uneven inputs", with a newline.
 std::string outcome_line(const TestOutcome& outcome, const TextStyle& style);
 
-// The report under a heading. Empty for what passed.
+// The report under a heading. Empty if the scenario passed.
 std::string failure_text(const TestOutcome& outcome, bool color);
 
 // A line for every failure, and the counts.

@@ -21,9 +21,9 @@ using Cell = HtmlTable::Cell;
 
 constexpr std::size_t ending_states_max = 100;
 
-// Marks are signs, too: a difference has one, a call that never returned says so. `ending`: the final state of
-// ranks that make no more calls.
-// `is_wrong`: a difference is a fault, and not one of an innocent rank.
+// A mark is not only a color: a difference has a sign, and a call that never returned says so in words. `ending`: the
+// final state of ranks that make no more calls.
+// `is_wrong`: a difference is a fault, and not that of an innocent rank.
 Cell call_cell(const CallSequences::Cell& cell, const std::string& ending, bool is_wrong = true) {
   const bool differs = cell.differs;
   const bool is_nothing = cell.call.empty();
@@ -69,7 +69,7 @@ bool html_shadows(Markup& out, const Report& report) {
 
 namespace {
 
-// The final state of the ranks, if it is the same for all. For waiting ranks, their call shows it.
+// The final state of the ranks, if it is the same for all. Empty for waiting ranks, whose state their call shows.
 std::string ending_of(const Report& report, const RankSet& ranks) {
   std::string ending;
   for (const RankState& state : rank_states(report, {}, ending_states_max)) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// The sections of a page that lay calls side by side. They need a timeline, and write nothing without one.
+// The sections of a page that show calls side by side. They need a timeline, and write nothing without one.
 
 #include <functional>
 #include <string>
@@ -10,12 +10,13 @@
 
 namespace rollcall::viz {
 
-// How ranks are called: "ranks 1-3".
+// Returns the name of a set of ranks: "ranks 1-3".
 using RankNames = std::function<std::string(const RankSet&)>;
 
-// What a join hook calls for ranks that have joined, next to what the others do. Whether there is a difference in it.
+// Writes the calls that a join hook makes for ranks that have joined, next to the calls of the others. Returns whether
+// they differ.
 bool html_shadows(Markup& out, const Report& report);
-// The calls side by side around the first difference, of a run that went wrong.
+// Writes the calls of a failed run side by side, around the first difference.
 void html_sequences(Markup& out, const Report& report, const RankNames& name = ranks_phrase);
 
 }  // namespace rollcall::viz

@@ -1,7 +1,7 @@
 #pragma once
 
 // Two runs of one program on one page: simulated and real, or before and after a fix. First what is the same and
-// what is not, then both verdicts, where the ranks' calls part, and both timelines.
+// what is not, then both verdicts, where the ranks' calls diverge, and both timelines.
 
 #include <cstdint>
 #include <iosfwd>
@@ -14,7 +14,7 @@ namespace rollcall::viz {
 
 struct ComparedRun {
   std::string name;                // "simulated", "before"
-  const Report* report = nullptr;  // null for the second: only its facts are known, `absence` says why
+  const Report* report = nullptr;  // null for a second run of which only the facts are known
   std::string absence{};
 };
 
@@ -26,7 +26,7 @@ struct ComparedFact {
   std::string first;
   std::string second;
   Judgement judgement = Judgement::same;
-  std::string because;  // differs: where first; open: why
+  std::string because;  // differs: the first place; open: the reason
 };
 
 struct Comparison {
@@ -35,7 +35,7 @@ struct Comparison {
   std::vector<ComparedFact> facts;
 };
 
-// Whether the writing succeeded is the stream's state.
+// A write error shows in the stream's state.
 void html_comparison(const Comparison& comparison, std::ostream& out);
 
 }  // namespace rollcall::viz

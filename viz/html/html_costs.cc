@@ -12,7 +12,7 @@ namespace rollcall::viz {
 
 namespace {
 
-// How many rows each list has; the JSON report has them all.
+// The number of rows of each list; the JSON report has them all.
 constexpr std::size_t page_contexts_max = 20;
 constexpr std::size_t rows_max = 100;
 
@@ -21,7 +21,7 @@ std::string ranks_of_steps(const ActiveRanks& active) {
                                       : fmt::format("steps {} to {}", active.from + 1, active.to);
 }
 
-// Who stopped when, and how many went on at each step.
+// Which ranks stopped when, and how many continued at each step.
 void html_join(Markup& out, const JoinCost& cost) {
   html_paragraph(out, "Join:", join_phrase(cost));
   HtmlTable ranks;

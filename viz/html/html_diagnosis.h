@@ -1,8 +1,8 @@
 #pragma once
 
-// A diagnosis as one HTML file, in the order of a report's page: the sentence with its evidence and how sure it
-// is, who called what, where every rank is, who waits for whom, the recorded calls as a timeline and side by
-// side.
+// A diagnosis as one HTML file, in the order of a report's page: the sentence with its evidence and its
+// confidence, the calls of each rank, where every rank is, which ranks wait for which, and the recorded calls as a
+// timeline and side by side.
 
 #include <iosfwd>
 
@@ -12,8 +12,8 @@
 
 namespace rollcall::viz {
 
-// `recorded` is what the diagnosis was made from, as a report (traces/dumps/dump_report.h). `remarks` are about the
-// files. Whether the writing succeeded is the stream's state.
+// `recorded` is the report that the diagnosis was made from (traces/dumps/dump_report.h). `remarks` are about the
+// files. A write error shows in the stream's state.
 void html_diagnosis(const Diagnosis& diagnosis, const Report& recorded, const Remarks& remarks,
                     std::ostream& out);
 

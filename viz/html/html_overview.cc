@@ -16,7 +16,7 @@ namespace {
 
 using Status = TestOutcome::Status;
 
-// What needs attention first; otherwise as they were selected.
+// Outcomes that need attention come first; otherwise they are in order of selection.
 std::vector<const TestOutcome*> in_order(const TestRun& run) {
   std::vector<const TestOutcome*> outcomes;
   for (const TestOutcome& outcome : run.outcomes) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// A test run as one HTML page: a table of its scenarios, those that failed first, each with a link to its own report.
-// Needs no script; nothing is loaded from elsewhere.
+// A test run as one HTML page: a table of its scenarios, the failed ones first, each with a link to its own report.
+// Works without scripts and loads nothing.
 
 #include <iosfwd>
 

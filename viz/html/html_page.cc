@@ -13,7 +13,7 @@ namespace rollcall::viz {
 
 namespace {
 
-// Whatever a name may smuggle in, the page loads nothing and sends nothing.
+// Whatever a name may inject, the page loads nothing and sends nothing.
 constexpr std::string_view policy =
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:";
 
@@ -27,13 +27,13 @@ void head(Markup& page, std::string_view title) {
   page.open("meta", {{"http-equiv", "Content-Security-Policy"}, {"content", policy}}).line();
   page.open("meta", {{"name", "viewport"}, {"content", "width=device-width, initial-scale=1"}}).line();
   page.open("meta", {{"name", "color-scheme"}, {"content", "light dark"}}).line();
-  page.open("link", {{"rel", "icon"}, {"href", "data:,"}}).line();  // else browsers ask a server for one
+  page.open("link", {{"rel", "icon"}, {"href", "data:,"}}).line();  // otherwise browsers ask a server for one
   page.open("title").short_text(title, 200).close("title").line();
 }
 
 bool has_spans(const PageTimeline& timeline) { return !timeline.report->timeline.spans().empty(); }
 
-// The user's own quotes are escaped.
+// Cannot match the user's text, whose quotes are escaped.
 bool has_filter(const Markup& content) {
   return content.str().find(fmt::format(" {}\"", filtered_look)) != std::string::npos;
 }

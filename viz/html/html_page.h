@@ -1,7 +1,7 @@
 #pragma once
 
-// The frame of every page: one file that loads nothing, with its style, its timelines' data and the script that
-// draws them. What a page says stands in its content.
+// The frame of every page: one file that loads nothing, with its style, the data of its timelines, and the script that
+// draws them. The page's text is in its content.
 
 #include <iosfwd>
 #include <string>
@@ -13,17 +13,17 @@
 
 namespace rollcall::viz {
 
-// A timeline of a page. The report is borrowed, and may have none.
+// A timeline of a page. The report is borrowed, and may have no spans.
 struct PageTimeline {
   const Report* report = nullptr;
   std::string title = "Timeline";
 };
 
-// The place where the script draws the page's timeline of this number, from 0. What stands there until it does
+// Writes the place where the script draws the page's timeline of this number, from 0. Its initial text
 // is for readers without scripts.
 void timeline_place(Markup& out, const PageTimeline& timeline, std::size_t number);
 
-// Writes the page. The script is in it only where there is something to draw, or a table to filter.
+// Writes the page. Includes the script only if there is a timeline to draw or a table to filter.
 void html_page(std::ostream& out, std::string_view title, const Markup& content,
                const std::vector<PageTimeline>& timelines);
 

@@ -17,7 +17,8 @@ void html_report(const Report& report, std::ostream& out) {
   html_states(page, report);
   html_wait_graph(page, report);
   timeline_place(page, timeline, 0);
-  // A join hook's calls beside the iteration's are the same comparison, and the better one.
+  // The comparison of a join hook's calls with the iteration's is a better version of the call
+  // sequences.
   if (!html_shadows(page, report)) {
     html_sequences(page, report);
   }

@@ -1,8 +1,8 @@
 #pragma once
 
-// A report as one HTML file that needs nothing else: no network, no server, no other file. Its first part
-// is tables and SVG, and is there when scripts and styles are forbidden (as Jenkins and mail readers do);
-// the timeline below it is drawn by a script that the file carries.
+// A report as one self-contained HTML file: no network, no server, no other file. Its first part
+// consists of tables and SVG, and works where scripts and styles are forbidden (as in Jenkins and mail readers);
+// the timeline below it is drawn by a script in the file.
 
 #include <iosfwd>
 
@@ -10,8 +10,8 @@
 
 namespace rollcall::viz {
 
-// A report with a timeline has the timeline and the sequences of calls; one without says so. Whether the
-// writing succeeded is the stream's state.
+// A report with spans gets a timeline and the sequences of calls; one without says so. A write error shows in the
+// stream's state.
 void html_report(const Report& report, std::ostream& out);
 
 }  // namespace rollcall::viz

@@ -23,14 +23,14 @@ namespace {
 
 using Cell = HtmlTable::Cell;
 
-// How many rows each list has; the JSON report has them all.
+// The number of rows of each list; the JSON report has them all.
 constexpr std::size_t page_states_max = 100;
 constexpr std::size_t page_steps_max = 40;
 constexpr std::size_t messages_max = 100;
 constexpr std::size_t pairs_max = 8;
 constexpr std::size_t page_output_max = 200;
 
-// " from x at y" without the blank in front.
+// " from x at y" without the leading blank.
 std::string origin_of(const Call& call) {
   const std::string origin = call_origin(call);
   return origin.empty() ? origin : origin.substr(1);
@@ -235,7 +235,7 @@ void html_wait_graph(Markup& out, const Report& report) {
 
 namespace {
 
-// The end of a message that one rank waits for, and the other's.
+// One rank's end of a message, or that it is missing.
 Cell message_cell(const CallSequences::Cell& cell, std::int64_t number, bool is_culprit) {
   if (cell.differs) {
     return is_culprit ? Cell{.text = "\u2260 nothing", .look = "differs"} : Cell{.text = "nothing yet"};
@@ -247,7 +247,7 @@ Cell message_cell(const CallSequences::Cell& cell, std::int64_t number, bool is_
           .look = cell.never_returned ? "open" : ""};
 }
 
-// Messages that nobody can be named for at the other end.
+// True for open messages whose other end is unknown.
 bool is_from_anyone(const Span& span) {
   return span.kind == Span::Kind::message && span.end == Span::open && span.peer < 0;
 }

@@ -1,23 +1,23 @@
 #pragma once
 
-// The parts of an HTML report that are there without scripts and styles, in the order of the page. Each
-// writes a heading and its content, or nothing when there is nothing to say.
+// The parts of an HTML report that work without scripts and styles, in the order of the page. Each
+// writes a heading and its content, or nothing if there is nothing to say.
 
 #include "sim/report/report.h"
 #include "viz/html/markup.h"
 
 namespace rollcall::viz {
 
-// Who, what, where: the sentence, the cause, what to do.
+// Who, what, where: the sentence, the cause, and the advice.
 void html_verdict(Markup& out, const Report& report);
-// The lines of source that the verdict is about, where somebody could read them.
+// The source lines that the verdict is about, if they could be read.
 void html_excerpts(Markup& out, const Report& report);
-// Who called what in the slot where calls differ; which values are wrong.
+// The ranks' calls in the slot where they differ, and the values that are wrong.
 void html_variants(Markup& out, const Report& report);
 // Where every rank is, one row per state.
 void html_states(Markup& out, const Report& report);
 void html_states_table(Markup& out, const Report& report);  // without the heading
-// Who waits for whom: the graph, and the steps.
+// Which ranks wait for which: the graph and the steps.
 void html_wait_graph(Markup& out, const Report& report);
 // Sends and receives that never completed, both ends side by side.
 void html_messages(Markup& out, const Report& report);

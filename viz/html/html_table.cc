@@ -23,12 +23,12 @@ void HtmlTable::drop_empty_columns() {
 
 namespace {
 
-// A table of so many rows gets a filter, where scripts run.
+// A table with this many rows gets a filter, if scripts run.
 constexpr std::size_t rows_to_filter = 20;
 
-// What is no longer than this stays on one line.
+// Text up to this width stays on one line.
 constexpr std::size_t line_max = 28;
-// And these even in a narrow window: "rank 0", "float32".
+// Text up to this width does so even in a narrow window: "rank 0", "float32".
 constexpr std::size_t short_max = 8;
 
 std::string classes_of(const HtmlTable::Cell& cell) {
@@ -37,7 +37,7 @@ std::string classes_of(const HtmlTable::Cell& cell) {
   return cell.look + (cell.look.empty() || length.empty() ? "" : " ") + length;
 }
 
-// `title`: of its column, where a row may have to stand as a card; or empty.
+// `title`: the title of its column, for rows that may be shown as cards; or empty.
 void write_cell(Markup& out, const HtmlTable::Cell& cell, std::string_view title) {
   const bool is_heading = cell.is_heading && !(cell.text.empty() && cell.note.empty());
   const std::string_view tag = is_heading ? "th" : "td";
@@ -64,7 +64,7 @@ void write_cell(Markup& out, const HtmlTable::Cell& cell, std::string_view title
 
 }  // namespace
 
-// Where there is no room for it, a table scrolls by itself.
+// A table scrolls on its own if it is too wide.
 void write_table(Markup& out, const HtmlTable& table, std::string_view look) {
   std::string looks(look);
   if (table.rows.size() >= rows_to_filter) {
@@ -75,7 +75,7 @@ void write_table(Markup& out, const HtmlTable& table, std::string_view look) {
   out.open("table", {{"class", looks}, {"border", "1"}, {"cellpadding", "5"}, {"cellspacing", "0"}}).line();
   out.open("thead").open("tr");
   for (const std::string& title : table.titles) {
-    // A heading without words would be read out as one.
+    // A screen reader would announce an empty heading.
     title.empty() ? out.element("td", "") : out.element("th", title, {{"align", "left"}, {"scope", "col"}});
   }
   out.close("tr").close("thead").line().open("tbody").line();

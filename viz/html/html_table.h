@@ -1,7 +1,7 @@
 #pragma once
 
 // A table of an HTML report: rows of texts, some of them marked. Readable without a style sheet: it has
-// borders, and marks are words or signs in the text.
+// borders, and its marks are words or signs in the text.
 
 #include <string>
 #include <vector>
@@ -21,12 +21,12 @@ struct HtmlTable {
   std::vector<std::string> titles;
   std::vector<std::vector<Cell>> rows;
 
-  // Leaves out columns that say nothing in any row.
+  // Removes columns that are empty in every row.
   void drop_empty_columns();
 };
 
-// Rows of long tables can be filtered, where scripts run: the class that says so to viz/html/timeline/filter.js. A row
-// may say in `data-state` what it belongs to.
+// The class that marks long tables for viz/html/timeline/filter.js, which lets the reader filter their rows if scripts
+// run. A row's `data-state` may name the group of rows it belongs to.
 inline constexpr std::string_view filtered_look = "filtered";
 
 void write_table(Markup& out, const HtmlTable& table, std::string_view look = "");

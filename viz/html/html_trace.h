@@ -1,6 +1,6 @@
 #pragma once
 
-// A timeline that somebody recorded, as one HTML file. Nobody has judged it, so the page has no verdict.
+// A recorded timeline as one HTML file. It has not been judged, so the page has no verdict.
 
 #include <iosfwd>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace rollcall::viz {
 
-// `source` is where it came from. Whether the writing succeeded is the stream's state.
+// `source` is where the timeline came from. A write error shows in the stream's state.
 void html_trace(const Report& recorded, const std::string& source, std::ostream& out);
 
 }  // namespace rollcall::viz

@@ -12,12 +12,12 @@ namespace rollcall::viz {
 
 namespace {
 
-// A word may be broken after so many characters.
+// A word may be broken after this many characters.
 constexpr std::size_t word_length_max = 40;
 
 bool is_ascii(char byte) { return static_cast<unsigned char>(byte) < 0x80; }
 
-// The character at `begin`, of text that is UTF-8.
+// The character at `begin` of text that is UTF-8.
 std::string_view character_at(std::string_view text, std::size_t begin) {
   std::size_t end = begin + 1;
   while (end < text.size() && !begins_character(text[end])) {
@@ -26,8 +26,9 @@ std::string_view character_at(std::string_view text, std::size_t begin) {
   return text.substr(begin, end - begin);
 }
 
-// Unicode's controls of direction (UAX #9): they would let a name rearrange the sentence around it. In
-// UTF-8 all are three bytes long.
+// Writes out Unicode's direction controls (UAX #9), which would let a name rearrange the sentence around it.
+// In
+// UTF-8, all are three bytes long.
 std::string_view written_out(std::string_view character) {
   struct Control {
     std::string_view bytes;
@@ -74,7 +75,7 @@ void append_escaped(std::string& out, std::string_view text) {
   }
 }
 
-// Escaped, with <bdi> around every run of characters that are not ASCII, and room to break long words.
+// Escapes the text, with <bdi> around every run of non-ASCII characters, and with room to break long words.
 void append_running_text(std::string& out, std::string_view text) {
   std::size_t word = 0;
   bool isolated = false;
@@ -96,7 +97,7 @@ void append_running_text(std::string& out, std::string_view text) {
   out += isolated ? "</bdi>" : "";
 }
 
-// Where the character number `count` of UTF-8 begins.
+// The offset of character number `count` of UTF-8 text.
 std::size_t offset_of(std::string_view text, std::size_t count) {
   std::size_t offset = 0;
   while (count > 0 && offset < text.size()) {

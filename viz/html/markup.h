@@ -1,6 +1,6 @@
 #pragma once
 
-// HTML and SVG, written an element at a time. Tags and attribute names are the program's own; texts and
+// Writes HTML and SVG one element at a time. Tags and attribute names are the program's own; texts and
 // attribute values may come from anywhere, and there is no way to write them unescaped.
 
 #include <initializer_list>
@@ -20,17 +20,18 @@ class Markup {
   // A start tag and nothing else: <meta>, <link>; in SVG "<path/>".
   Markup& single(std::string_view tag, Attributes attributes);
 
-  // Text between tags. Control characters are written out, and so are those that turn the direction of
-  // writing; foreign scripts are isolated from what stands around them; long words may be broken. Of more
-  // than `text_length_max` characters, the rest is counted.
+  // Text between tags. Control characters and direction controls are written out; foreign scripts are
+  // isolated
+  // from the text around them; long words may be broken. Of a text longer than `text_length_max` characters, the
+  // rest is only counted.
   Markup& text(std::string_view text);
   static constexpr std::size_t text_length_max = 1000;
-  // The same without isolation and breaks, which SVG, <title> and <textarea> do not know, cut to `limit`.
+  // The same without isolation and breaks, which SVG, <title>, and <textarea> do not support, cut to `limit`.
   Markup& short_text(std::string_view text, std::size_t limit);
 
   // open, text, close.
   Markup& element(std::string_view tag, std::string_view content, Attributes attributes = {});
-  // A line break of the file, for whoever reads it as text.
+  // A line break in the file, for readers of the source.
   Markup& line();
 
   const std::string& str() const { return out_; }
@@ -41,10 +42,10 @@ class Markup {
   std::string out_;
 };
 
-// `text` with control characters and changes of the writing direction written out; UTF-8 in every case.
+// Returns `text` with control characters and direction controls written out; always valid UTF-8.
 std::string harmless(std::string_view text);
 
-// At most `limit` characters of `text`; the last is then an ellipsis.
+// Returns at most `limit` characters of `text`, ending in an ellipsis if it was cut.
 std::string clipped(std::string_view text, std::size_t limit);
 
 }  // namespace rollcall::viz

@@ -38,12 +38,12 @@ std::uint64_t zigzag(std::int64_t value) {
 
 void add_signed(std::string& out, std::int64_t value) { add_number(out, zigzag(value)); }
 
-// Names may be anything and the script shows them as they are, so that controls are written out here; and
-// nobody reads ten thousand characters in a row of a canvas.
+// Names may be anything, and the script shows them as they are, so control characters are written out here. Long names
+// are cut, because a row of a canvas cannot show ten thousand characters.
 constexpr std::size_t name_length_max = 400;
 std::string shown(const std::string& name) { return clipped(harmless(name), name_length_max); }
 
-// The calls that occur, each once: many slices differ only in when they were and in their number.
+// The distinct calls, each kept once: many slices differ only in their times and their number.
 class CallTable {
  public:
   explicit CallTable(const Timeline& timeline) : timeline_(timeline) {}
@@ -81,7 +81,7 @@ class CallTable {
 // Numbers given to texts in order of their first appearance.
 class Numbering {
  public:
-  // The text's number, and whether it is new.
+  // Returns the text's number, and whether it is new.
   std::pair<std::size_t, bool> of(const std::string& text) {
     const auto [entry, is_new] = numbers_.try_emplace(text, numbers_.size());
     return {entry->second, is_new};
@@ -91,20 +91,20 @@ class Numbering {
   std::map<std::string, std::size_t> numbers_;
 };
 
-// One rank's slices: with times, and without them for folding ranks that did the same at other times.
+// One rank's slices: with times, and without them, to fold ranks that did the same at other times.
 struct Story {
   std::string slices;
   std::string calls;
   Json lanes = Json::array();  // [name, slices]
 };
 
-// Numbers given to calls that are the same but for which group of a family they are on.
+// Assigns numbers to calls; calls that differ only in the group of a family get the same number.
 class FoldKeys {
  public:
   FoldKeys(const Timeline& timeline, const GroupFamilies& families)
       : timeline_(timeline), families_(families) {}
 
-  // A lane is called after its group: "async dp3 (2)".
+  // A lane is named after its group: "async dp3 (2)".
   std::string lane(const std::string& name) const {
     const std::size_t begin = name.starts_with("async ") ? 6 : 0;
     const std::size_t end = std::min(name.find(" (", begin), name.size());
@@ -133,7 +133,7 @@ class FoldKeys {
   std::map<Key, std::size_t> keys_;
 };
 
-// One lane's slices, by start. Ranks of one fold differ in times, and in which group of a family they are in.
+// Adds one lane's slices, by start. Ranks of one fold may differ in times, and in their group within a family.
 void add_lane(Story& story, const Timeline& timeline, const std::vector<std::uint32_t>& lane,
               CallTable& calls, FoldKeys& folds) {
   Time last_start = 0;
@@ -158,7 +158,7 @@ void add_lane(Story& story, const Timeline& timeline, const std::vector<std::uin
   }
 }
 
-// The chosen spans of every lane, in the lanes' order.
+// Returns the chosen spans of every lane, in the lanes' order.
 std::vector<std::vector<std::uint32_t>> spans_by_lane(const Timeline& timeline, const TraceLanes& lanes) {
   std::map<std::pair<Rank, LaneId>, std::size_t> indexes;
   for (std::size_t i = 0; i < lanes.lanes.size(); ++i) {
@@ -172,7 +172,7 @@ std::vector<std::vector<std::uint32_t>> spans_by_lane(const Timeline& timeline, 
   return result;
 }
 
-// An empty lane is left out, unless it is all that a rank has.
+// Leaves out empty lanes, except a rank's only lane.
 std::vector<Story> stories_of(const Report& report, const TraceLanes& lanes, CallTable& calls) {
   const auto spans = spans_by_lane(report.timeline, lanes);
   const GroupFamilies families(report);
@@ -192,13 +192,13 @@ std::vector<Story> stories_of(const Report& report, const TraceLanes& lanes, Cal
   return stories;
 }
 
-// Who came last to each collective of a group.
+// The last arrival at each collective of a group.
 struct Arrivals {
   std::uint32_t group = 0;        // the index of its name
   std::vector<const Span*> last;  // by number; numbers may leave gaps of any size
 };
 
-// By group, in order of appearance.
+// Returns the arrivals by group, in order of appearance.
 std::vector<Arrivals> arrivals_of(const Timeline& timeline) {
   std::vector<Arrivals> groups;
   std::unordered_map<std::uint32_t, std::size_t> places;                 // of groups
@@ -240,7 +240,7 @@ void add_arrivals(std::string& out, const std::vector<Arrivals>& groups) {
   }
 }
 
-// Returns how many it wrote. Arrows of collectives follow from the arrivals.
+// Returns the number of arrows written. Arrows of collectives follow from the arrivals.
 std::size_t add_message_arrows(std::string& out, const TracePlan& plan, const std::vector<Span>& spans) {
   std::size_t count = 0;
   Time last = 0;
@@ -278,7 +278,7 @@ Json states_json(const Report& report) {
   return list;
 }
 
-// When those who wait in a call that nobody else came to began to wait; where that is not to be seen, the end.
+// Returns when the ranks that wait at `place` began to wait; the end of the run if the timeline does not show it.
 Time noticed_at(const Report& report, const std::optional<Place>& place) {
   Time first = report.simulated_time;
   for (const Span& span : report.timeline.spans()) {
@@ -290,8 +290,8 @@ Time noticed_at(const Report& report, const std::optional<Place>& place) {
   return first;
 }
 
-// Where the run came apart: the slot, who is missing from it, and when the others met there. `found`: a rank came to
-// it. Otherwise null, unless a call that nobody sees is missing.
+// Describes where the run failed: the slot, the ranks missing from it, and when the others met there. `found`: a rank
+// reached it. Null if no rank did and none is missing.
 Json broken_json(const Report& report, const std::vector<Arrivals>& groups) {
   const Finding* finding = finding_of(report.verdict);
   if (finding == nullptr || (!finding->at && !finding->first_divergence)) {
@@ -317,7 +317,7 @@ Json broken_json(const Report& report, const std::vector<Arrivals>& groups) {
   return broken["found"] || !missing.empty() ? broken : Json(nullptr);
 }
 
-// What statements did that are no calls, and when: a tensor written too early, a check that failed.
+// Describes harmful statements that are not calls, and when they ran: a tensor written too early, a failed check.
 Json faults_json(const Report& report) {
   Json faults = Json::array();
   if (const std::vector<TensorPlace>* places = tensors_of(report.verdict)) {

@@ -16,16 +16,16 @@ constexpr int node_width = 264;
 constexpr int node_height = 48;
 constexpr int column_gap = 110;
 constexpr int row_gap = 22;
-constexpr int ring_gap = 44;  // where arrows with words on them lead down and up
+constexpr int ring_gap = 44;  // between rows, if labeled arrows lead down and up
 constexpr int margin = 14;
-constexpr int bend_width = 44;  // of a curve between two nodes of one column, at least
-constexpr int bend_max = 120;   // and at most; a curve reaches three quarters as far
+constexpr int bend_width = 44;  // minimum, of a curve between two nodes of one column
+constexpr int bend_max = 120;   // maximum; a curve reaches three quarters as far
 constexpr int arrow_length = 9;
 constexpr int shrinks_max =
     1100;  // a picture no wider than this may be drawn smaller, where there is less room
 
-constexpr std::size_t line_length_max = 32;  // characters that fit into a node
-constexpr std::size_t edge_label_max = 15;   // and between two columns
+constexpr std::size_t line_length_max = 32;  // characters that fit in a node
+constexpr std::size_t edge_label_max = 15;   // characters that fit between two columns
 
 constexpr std::string_view cycle_color = "#c62828";
 constexpr std::string_view plain_color = "#6e7781";  // readable on white and on black
@@ -35,7 +35,7 @@ struct Point {
   int y = 0;
 };
 
-// One graph's rows are all of one height.
+// All rows of a graph have the same height.
 class Layout {
  public:
   explicit Layout(const WaitGraph& graph)
@@ -63,7 +63,7 @@ Point shifted(Point point, int down) { return {point.x, point.y + down}; }
 std::string state_line(const RankState& state) {
   const RankClass& ranks = state.ranks;
   if (ranks.state == RankClass::State::waiting && ranks.call) {
-    const bool is_numbered = ranks.call->key.empty();  // the group stands on the arrow
+    const bool is_numbered = ranks.call->key.empty();  // the arrow names the group
     return is_numbered ? fmt::format("waits in {} #{}", ranks.call->op, ranks.call->seq)
                        : fmt::format("waits in {}", call_phrase(*ranks.call));
   }
@@ -103,7 +103,7 @@ void draw_node(Markup& out, const Layout& layout, const WaitGraph::Node& node) {
   out.close("g").line();
 }
 
-// A head that points to the right, or to the left.
+// An arrow head that points to the right or to the left.
 std::string arrow_head(Point tip, bool to_right) {
   const int base = tip.x + (to_right ? -arrow_length : arrow_length);
   return fmt::format("M{} {}L{} {}L{} {}Z", tip.x, tip.y, base, tip.y - 5, base, tip.y + 5);
@@ -112,12 +112,12 @@ std::string arrow_head(Point tip, bool to_right) {
 struct Curve {
   std::string line;
   std::string head;
-  Point label{};  // where words about it have room
+  Point label{};  // where its label has room
 };
 
 Point between(Point a, Point b) { return {(a.x + b.x) / 2, (a.y + b.y) / 2}; }
 
-// From one side of the picture to the next column.
+// From one column to a later one.
 Curve curve_across(Point begin, Point end) {
   const int half = (end.x - begin.x) / 2;
   return {fmt::format("M{} {}C{} {} {} {} {} {}", begin.x, begin.y, begin.x + half, begin.y, end.x - half,
@@ -125,7 +125,7 @@ Curve curve_across(Point begin, Point end) {
           arrow_head(end, true), shifted(between(begin, end), -6)};
 }
 
-// Out of a node and back into one of the same column, on the side that `sign` says.
+// Out of a node and back into one in the same column, on the side given by `sign`.
 Curve curve_beside(Point begin, Point end, int sign) {
   const int reach = sign * std::min(bend_max, bend_width + std::abs(end.y - begin.y) / 6);
   return {fmt::format("M{} {}C{} {} {} {} {} {}", begin.x, begin.y, begin.x + reach, begin.y, end.x + reach,
@@ -142,7 +142,7 @@ Curve line_upright(Point begin, Point end) {
           shifted(between(begin, end), 4)};
 }
 
-// From one side of the picture to the column before.
+// From one column to the previous one.
 Curve curve_back(Point begin, Point end) {
   const int half = (begin.x - end.x) / 2;
   return {fmt::format("M{} {}C{} {} {} {} {} {}", begin.x, begin.y, begin.x - half, begin.y, end.x + half,
@@ -170,7 +170,7 @@ bool goes_up(const WaitGraph& graph, const WaitGraph::Edge& edge) {
   return !edge.in_ring && from.column == to.column && to.row < from.row;
 }
 
-// Within a column, what goes down does so on the right and what goes up on the left, so that the two
+// Within a column, edges down are on the right and edges up on the left, so that the two
 // directions of a pair do not meet.
 Curve curve_of(const WaitGraph& graph, const Layout& layout, const WaitGraph::Edge& edge) {
   const WaitGraph::Node& from = graph.nodes[edge.from];
@@ -228,7 +228,7 @@ void draw_edge(Markup& out, const WaitGraph& graph, const Layout& layout, const 
 
 namespace {
 
-// What the picture shows, for those who do not see it.
+// A description of the picture for readers who do not see it.
 std::string picture_phrase(const WaitGraph& graph) {
   constexpr std::size_t said_max = 20;
   std::string text = "Who waits for whom";

@@ -1,6 +1,6 @@
 #pragma once
 
-// A diagnosis for a program: the object of json_report.h, with what recordings leave open.
+// A diagnosis for a program: the object of json_report.h, with what recordings leave undecided.
 //
 //   { "schema_version": 1, "verdict": "stuck_host", "kind": "stuck_host", "confidence": "high",
 //     "culprits": [5], "at": { "op": "_all_gather_base", "group": "11", "group_desc": "mesh_tp",
@@ -17,7 +17,7 @@
 
 namespace rollcall::viz {
 
-// Something about the input that the reader should know: "trace_7: byte 120: ...".
+// Remarks about the input that the reader should know: "trace_7: byte 120: ...".
 using Remarks = std::vector<std::string>;
 
 std::string json_diagnosis(const Diagnosis& diagnosis, const Remarks& remarks);

@@ -24,7 +24,7 @@ nlohmann::ordered_json call_json(const Call& call) {
   }
   set(object, "key", call.key);
   set(object, "ranks", call.ranks);
-  if (!call.dtype.empty()) {  // a barrier carries nothing
+  if (!call.dtype.empty()) {  // a barrier carries no data
     object["numel"] = call.numel;
     object["dtype"] = call.dtype;
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-// The pieces that every JSON report has.
+// The parts that JSON reports have in common.
 
 #include <string>
 #include <vector>
@@ -11,14 +11,14 @@
 
 namespace rollcall::viz {
 
-// {key: value}, unless there is nothing to say.
+// Sets {key: value} unless the value is empty.
 void set(nlohmann::ordered_json& object, const char* key, const std::string& value);
 void set(nlohmann::ordered_json& object, const char* key, const std::vector<std::string>& values);
 
 nlohmann::ordered_json call_json(const Call& call);
 nlohmann::ordered_json variants_json(const std::vector<Variant>& variants);
-// {"repair": {"edits": [...], "verified": true, "alternatives": 0, "tried": 3}}, where one
-// was found, or the search was cut short.
+// Adds {"repair": {"edits": [...], "verified": true, "alternatives": 0, "tried": 3}} if a repair
+// was found, or if the search was cut short.
 void add_repair(nlohmann::ordered_json& object, const Finding& finding);
 
 }  // namespace rollcall::viz

@@ -31,7 +31,7 @@ Json json_of(const Place& place) {
   return object;
 }
 
-// "ranks" and "labels" run in parallel: who called from where.
+// "ranks" and "labels" are parallel: which ranks called from where.
 Json json_of(const Divergence& divergence) {
   Json ranks = Json::array();
   Json labels = Json::array();
@@ -90,7 +90,7 @@ Json json_of(const Outcome& outcome) {
   return object;
 }
 
-// 15.4 of 154 thousandths.
+// Converts thousandths to percent: 154 to 15.4.
 double percent(std::int64_t permille) { return static_cast<double>(permille) / 10; }
 
 Json json_of(const JoinedRanks& ranks) {
@@ -186,7 +186,7 @@ void add_search(Json& object, const SearchResult& search) {
   }
 }
 
-// What only one kind of verdict carries.
+// The fields that only one kind of verdict has.
 class Particulars {
  public:
   Particulars(Json& object, bool has_search) : object_(object), has_search_(has_search) {}
@@ -227,7 +227,7 @@ class Particulars {
   }
 
  private:
-  // All places under `key`, and the first where the run came apart.
+  // Adds all places under `key`, and the first one to "at".
   void add_tensors(const char* key, const std::vector<TensorPlace>& places) const {
     if (places.empty()) {
       return;
@@ -244,7 +244,7 @@ class Particulars {
   }
 
   Json& object_;
-  bool has_search_;  // which has the outcomes
+  bool has_search_;  // then the search has the outcomes
 };
 
 void add_finding(Json& object, const Finding& finding) {

@@ -6,8 +6,8 @@
 //     "culprits": [0], "at": { "op": "all_reduce", "group": "world", "seq": 5, "waiting": [1, 2, 3], ... },
 //     ... }
 //
-// Field names are an interface: other people's scripts read them. Parts with nothing to say are left
-// out, except those that readers index without asking: culprits, at.waiting and at.missing.
+// Field names are an interface: users' scripts read them. Parts with nothing to say are left
+// out, except those that readers index without checking: culprits, at.waiting, and at.missing.
 
 #include <string>
 

@@ -21,7 +21,7 @@ constexpr Item items[] = {{"Typical cause", &Explanation::cause},
                           {"On NCCL", &Explanation::on_nccl},
                           {"Reports", &Explanation::reports}};
 
-// Cuts `text` behind the first `mark`, and returns what stood before it. Nothing without a mark.
+// Cuts `text` after the first `mark`, and returns the part before it. Empty if there is no mark.
 std::optional<std::string_view> cut_before(std::string_view& text, std::string_view mark) {
   const std::size_t at = text.find(mark);
   if (at == std::string_view::npos) {
@@ -107,7 +107,7 @@ class PageReader {
     *paragraph_ = line;
   }
 
-  // "[gloo_timeout](#gloo_timeout)" stands for the text of that name.
+  // Replaces "[gloo_timeout](#gloo_timeout)" with the shared text of that name.
   void fill_in_shared(Explanation& entry) const {
     for (std::string Explanation::*text : {&Explanation::on_gloo, &Explanation::on_nccl}) {
       std::string_view link = entry.*text;
@@ -122,8 +122,8 @@ class PageReader {
 
   std::vector<Explanation> found_;
   std::map<std::string, std::string> shared_;
-  std::string_view verdict_;          // of the kinds to come; empty: they are recordings'
-  std::string* paragraph_ = nullptr;  // that the next lines of text continue; null: they are no part of any
+  std::string_view verdict_;          // of the following kinds; empty if they are kinds of recordings
+  std::string* paragraph_ = nullptr;  // the one that the next lines continue; null if they belong to none
   bool in_example_ = false;
 };
 

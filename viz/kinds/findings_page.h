@@ -1,6 +1,6 @@
 #pragma once
 
-// docs/findings.md as values. Its layout:
+// Parses docs/findings.md. Its layout:
 //
 //   ## deadlock: a verdict's title              no colon: a chapter, whose text is for readers of the page only
 //   ### send_send: the title of one of its kinds
@@ -26,7 +26,7 @@ namespace rollcall::viz {
 // The text of docs/findings.md, which is built into the program.
 std::string_view findings_text();
 
-// In the page's order. The page must be well formed: it is part of the program.
+// Returns the explanations in the page's order. The page must be well formed, because it is part of the program.
 std::vector<Explanation> read_findings(std::string_view page);
 
 }  // namespace rollcall::viz

@@ -19,10 +19,11 @@ namespace {
 constexpr std::size_t columns_max = 6;
 constexpr std::size_t rows_before = 3;
 constexpr std::size_t rows_after = 10;
-constexpr std::size_t window = 200;  // calls after the common beginning that are compared
+constexpr std::size_t window = 200;  // the number of calls after the common beginning that are compared
 
-// What makes two calls the same. Numbers of calls are left out: one call too few shifts all that follow.
-// Labels count only in the slot that is known to have paired what does not belong together.
+// The properties that make two calls equal. Numbers are left out, because one missing call shifts all that
+// follow.
+// Labels count only in the slot that is known to have paired calls that do not belong together.
 using Key = std::tuple<std::uint32_t, std::uint32_t, std::int64_t, Dtype, std::uint32_t, std::int64_t,
                        std::uint32_t, std::uint32_t>;
 
@@ -47,7 +48,8 @@ bool is_in(const Span& span, const Timeline& timeline, const std::optional<Slot>
          timeline.name(span.group) == slot->group;
 }
 
-// Groups of one family are one: what ranks 0 and 1 call on dp0 is what ranks 2 and 3 call on dp1.
+// Treats the groups of a family as one: the calls of ranks 0 and 1 on dp0 correspond to those of ranks 2 and
+// 3 on dp1.
 class Families {
  public:
   explicit Families(const Report& report) : families_(report), timeline_(report.timeline) {}
@@ -75,13 +77,13 @@ Key key_of(const Span& span, Families& families, const Roles& roles, bool with_o
           with_origin ? span.site : 0};
 }
 
-// In the slot, or in that of the same number on a group of the same family.
+// True if the span is in the slot, or in the slot with the same number on a group of the same family.
 bool is_like(const Span& span, const Families& families, const std::optional<Slot>& slot) {
   return slot && span.kind == Span::Kind::collective && span.seq == slot->seq &&
          families.name(span) == families.of(slot->group);
 }
 
-// Everybody whom culprits wait for, and whom those wait for: where culprits wait, they are part of a cycle.
+// The culprits, the ranks that they wait for, and so on: culprits that wait are part of a cycle.
 RankSet ranks_of_cycle(const Report& report, const RankSet& culprits) {
   RankSet known;
   RankSet next = culprits;
@@ -98,7 +100,7 @@ RankSet ranks_of_cycle(const Report& report, const RankSet& culprits) {
   return known;
 }
 
-// Which ranks to compare, and on which groups.
+// Chooses the ranks to compare, and the groups.
 class Choice {
  public:
   Choice(const Report& report, const std::optional<Slot>& slot, const Families& families, const Roles& roles)
@@ -140,7 +142,7 @@ class Choice {
 
 using Calls = std::vector<const Span*>;
 
-// By rank, in the order in which it made them.
+// Returns the calls by rank, in the order in which the rank made them.
 std::map<Rank, Calls> calls_by_rank(const Timeline& timeline, const Choice& choice) {
   std::map<Rank, Calls> calls;
   for (const Rank rank : choice.ranks().to_vector()) {
@@ -159,7 +161,7 @@ std::map<Rank, Calls> calls_by_rank(const Timeline& timeline, const Choice& choi
   return calls;
 }
 
-// Ranks with equal calls. `keys` and `calls` run in parallel; the calls are those of the first rank.
+// Ranks with equal calls. `keys` and `calls` are parallel; the calls are those of the first rank.
 struct Story {
   RankSet ranks;
   bool is_culprit = false;
@@ -186,7 +188,7 @@ std::vector<Story> fold(const Report& report, const std::map<Rank, Calls>& calls
     }
     stories[entry->second].ranks.insert(rank);
   }
-  // What is right is what those do who are not to blame, however few they are.
+  // The innocent ranks define what is right, however few they are.
   const bool trusts = finding != nullptr && !finding->tie;
   std::ranges::stable_sort(stories, [trusts](const Story& a, const Story& b) {
     return std::tuple(trusts && !a.is_culprit, a.ranks.size(), !a.is_culprit) >
@@ -195,7 +197,7 @@ std::vector<Story> fold(const Report& report, const std::map<Rank, Calls>& calls
   return stories;
 }
 
-// The culprits' columns stay when there are too many.
+// Removes columns if there are too many, but keeps the culprits'. Returns how many were removed.
 std::size_t leave_out(std::vector<Story>& stories) {
   if (stories.size() <= columns_max) {
     return 0;
@@ -216,15 +218,16 @@ std::size_t common_beginning(const std::vector<Story>& stories) {
   return length;
 }
 
-// Where the first story makes the call of the slot; its end when it does not.
+// The index of the story's call in the slot; the number of its calls if it makes none.
 std::size_t index_of(const Story& story, const Timeline& timeline, const std::optional<Slot>& slot) {
   const auto call =
       std::ranges::find_if(story.calls, [&](const Span* span) { return is_in(*span, timeline, slot); });
   return static_cast<std::size_t>(call - story.calls.begin());
 }
 
-// For each of `other`, the index in `base` it belongs beside, ascending; or none. A longest common
-// subsequence, from the back, so that equal calls pair as early as they can.
+// For each call of `other`, the index in `base` of the call that it pairs with, ascending; or empty. Computes
+// a longest
+// common subsequence, from the back, so that equal calls pair as early as possible.
 std::vector<std::optional<std::size_t>> aligned(const std::vector<std::uint32_t>& base,
                                                 const std::vector<std::uint32_t>& other) {
   std::vector<std::vector<std::uint32_t>> common(base.size() + 1,
@@ -253,15 +256,16 @@ std::vector<std::uint32_t> part_of(const Story& story, std::size_t begin) {
           story.keys.begin() + static_cast<std::ptrdiff_t>(to)};
 }
 
-// Where one call stands: in the row of the first story's call `base`, or in one of the rows before it that
-// only others need.
+// The place of one call: in the row of the first story's call `base`, or in one of the rows before it that
+// only other stories need.
 struct Standing {
   std::size_t base = 0;
   std::optional<std::size_t> extra;
 };
 
-// Calls that pair stand beside their partner; those between stand beside what the first story did instead,
-// as far as it did something.
+// Calls that pair are put next to their partner; the calls between them are put next to the first story's
+// other calls,
+// as far as there are any.
 std::vector<Standing> standings(const std::vector<std::optional<std::size_t>>& partners, std::size_t size) {
   std::vector<Standing> result(partners.size());
   std::size_t free_from = 0;  // the first base row after the last partner
@@ -283,22 +287,22 @@ std::vector<Standing> standings(const std::vector<std::optional<std::size_t>>& p
   return result;
 }
 
-// Row r of a column is the index of the call that stands there, or none.
+// Row r of a column is the index of the call in that place, or empty.
 using Rows = std::vector<std::vector<std::optional<std::size_t>>>;
 
-// All stories from their call `begin` on.
+// Aligns all stories from their call `begin` on.
 Rows align(const std::vector<Story>& stories, std::size_t begin) {
   const std::vector<std::uint32_t> base = part_of(stories.front(), begin);
   std::vector<std::vector<Standing>> all;
   std::vector<std::size_t> extras(base.size() + 1,
-                                  0);  // rows needed before each base row, and after the last
+                                  0);  // extra rows before each base row, and after the last
   for (const Story& story : stories) {
     all.push_back(standings(aligned(base, part_of(story, begin)), base.size()));
     for (const Standing& each : all.back()) {
       extras[each.base] = std::max(extras[each.base], each.extra ? *each.extra + 1 : 0);
     }
   }
-  std::vector<std::size_t> start(base.size() + 1, 0);  // of each base row's extra rows
+  std::vector<std::size_t> start(base.size() + 1, 0);  // the first of each base row's extra rows
   for (std::size_t i = 0; i < base.size(); ++i) {
     start[i + 1] = start[i] + extras[i] + 1;
   }

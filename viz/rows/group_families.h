@@ -1,6 +1,6 @@
 #pragma once
 
-// Groups that are to their ranks what others are to theirs: dp0 and dp1 of a mesh. Ranks that made the same calls
+// Groups that play the same role for different ranks: dp0 and dp1 of a mesh. Ranks that made the same calls
 // on different groups of a family did the same.
 
 #include <map>
@@ -12,10 +12,10 @@ namespace rollcall::viz {
 
 class GroupFamilies {
  public:
-  // Groups of one name but for the number at its end, without a common member, are a family.
+  // Groups whose names differ only in the number at the end, and that have no common member, are a family.
   explicit GroupFamilies(const Report& report);
 
-  // "dp" of "dp3"; a group without a family stands for itself.
+  // Returns "dp" for "dp3"; a group without a family is its own family.
   const std::string& of(const std::string& group) const;
 
  private:

@@ -1,7 +1,9 @@
 #pragma once
 
-// Two runs as one, for laying their ranks' calls side by side: the second run's ranks follow the first one's.
-// Groups of one name are one group, so that calls are the same where operation and data are.
+// Merges two runs to show their ranks' calls side by side: the second run's ranks follow the first one's.
+// Groups with the same name become one group, so that calls are equal if their operation and data are.
+// The verdict is the first run's, or the second's if the first succeeded; its culprits are renumbered as in the
+// merged report.
 
 #include "sim/report/report.h"
 

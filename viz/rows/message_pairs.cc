@@ -23,7 +23,7 @@ struct Way {  // from one rank to another
   std::size_t size() const { return std::max(sends.size(), receives.size()); }
 };
 
-// Ends with different tags do not meet.
+// Sends and receives with different tags do not match.
 using WayKey = std::tuple<Rank, Rank, std::uint32_t, std::uint32_t>;
 
 std::map<WayKey, Way> ways_of(const Timeline& timeline) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// Both ends of messages side by side: what one rank sent to another, and what that one received. The two ends of a
-// message have one number here, though each rank counts its calls by itself.
+// Both ends of messages side by side: what one rank sent to another, and what that rank received. The two ends of a
+// message have the same number here, though each rank counts its own calls separately.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,21 +15,21 @@ namespace rollcall::viz {
 struct MessagePairs {
   struct Row {
     std::int64_t number = 0;        // of the message between the two ranks, from 0
-    std::int64_t sent_as = -1;      // how the sender counts it among its own calls; -1: it did not call
-    std::int64_t received_as = -1;  // the receiver
+    std::int64_t sent_as = -1;      // its number among the sender's own calls; -1: no call
+    std::int64_t received_as = -1;  // the same for the receiver
     CallSequences::Cell sent;
-    CallSequences::Cell received;  // `differs` is said of the end that is missing
+    CallSequences::Cell received;  // `differs` is set for the missing end
   };
 
   Rank sender = -1;
   Rank receiver = -1;
-  std::vector<Row> rows;  // around the first that never completed
+  std::vector<Row> rows;  // around the first message that never completed
   std::size_t earlier = 0;
   std::size_t later = 0;
 };
 
-// Of every two ranks with a message that never completed, and a name for both ends. Those with culprits come first.
-// Needs a timeline.
+// Returns the pairs of ranks with a message that never completed and whose ends are both known. Those with culprits
+// come first. Needs a timeline.
 std::vector<MessagePairs> message_pairs(const Report& report);
 
 }  // namespace rollcall::viz

@@ -9,8 +9,8 @@ namespace rollcall::viz {
 
 namespace {
 
-// Lines fold when the text is equal, and it is the same repetition of it within their ranks.
-using Text = std::pair<bool, std::string_view>;  // a warning?, the line
+// Lines are folded if their text is equal and is the same repetition within their ranks.
+using Text = std::pair<bool, std::string_view>;  // whether it is a warning, and the line
 using LineOfRank = std::pair<Text, int>;
 
 class Folder {
@@ -36,7 +36,7 @@ class Folder {
   }
 
  private:
-  std::vector<OutputGroup> groups_;            // as the ranks come, and the first of them printed
+  std::vector<OutputGroup> groups_;            // in rank order, then in the order in which the first of them printed
   std::map<LineOfRank, std::size_t> indexes_;  // into groups_
   std::map<Text, int> repetitions_;            // of the current rank
   Rank rank_ = -1;

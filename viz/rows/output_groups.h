@@ -1,7 +1,7 @@
 #pragma once
 
-// What the ranks printed, with equal lines of different ranks folded into one: on 1,000 ranks a
-// program prints 1,000 lines, and they say one thing.
+// The ranks' output, with equal lines of different ranks folded into one: on 1,000 ranks, a
+// program prints 1,000 lines that say one thing.
 
 #include <string>
 #include <vector>
@@ -12,13 +12,13 @@ namespace rollcall::viz {
 
 struct OutputGroup {
   RankSet ranks;  // each printed the text once; a rank that repeats it is in several groups
-  Time time = 0;  // when the first of them did
+  Time time = 0;  // when the first of them printed it
   bool warning = false;
   std::string text;
 };
 
-// `output` is sorted by rank. In order of time; of equal times the lowest rank's first, in its program's order. So a
-// report that is read back from these groups has the same ones.
+// `output` is sorted by rank. The groups are in order of time; at equal times, the lowest rank's comes first, in its
+// program's order. So a report that is read back from these groups has the same ones.
 std::vector<OutputGroup> group_output(const std::vector<OutputLine>& output);
 
 }  // namespace rollcall::viz

@@ -28,7 +28,7 @@ Unit unit_of(Duration duration) {
   return {nanosecond, "ns"};
 }
 
-// "25" for the thousandths 250: what stands behind the point.
+// The digits after the decimal point: "25" for 250 thousandths.
 std::string without_trailing_zeros(Duration thousandths) {
   std::string digits = fmt::format("{:03}", thousandths);
   digits.erase(digits.find_last_not_of('0') + 1);

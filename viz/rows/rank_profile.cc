@@ -62,7 +62,7 @@ void count_kernels(const Timeline& timeline, RunProfile& profile) {
   }
 }
 
-// Where the times of kernels come from, and what a host's time hides that a GPU's would not.
+// Says where the times of kernels come from, and what a host's time hides that a GPU's would not.
 std::string computing_text(const RunProfile& profile) {
   if (profile.kernels > 0) {
     return fmt::format("# {} kernel{}, {} of them timed by the work they do (a roofline of the GPU)\n",

@@ -59,14 +59,15 @@ void Roles::find_peers(const Report& report) {
   }
 }
 
-// Everybody of a ring sends to the neighbor on the same side: also the last, to the first. One may have left it out.
+// In a ring, every rank sends to the neighbor on the same side, including the last rank to the first. One rank may have
+// left the send out.
 bool Roles::is_ring(const std::vector<Rank>& members) const {
   struct Step {
     std::size_t senders = 0;
-    bool goes_around = false;  // from the end to the beginning, or back
+    bool goes_around = false;  // from the end to the beginning, or the reverse
   };
   const std::size_t size = members.size();
-  std::map<std::size_t, Step> steps;  // by how far the receiver is behind the sender
+  std::map<std::size_t, Step> steps;  // by the distance from the sender to the receiver
   for (std::size_t place = 0; place < size; ++place) {
     for (const std::size_t peer : peers_[at(members[place])].first) {
       const std::size_t way = (peer + size - place) % size;
@@ -84,7 +85,7 @@ void Roles::find_roles() {
   shares_partners_.resize(party_.size(), false);
   for (const std::vector<Rank>& all : parties_) {
     rings_.push_back(all.size() > 1 && is_ring(all));
-    std::map<Peers, std::size_t> places;  // the first with these partners
+    std::map<Peers, std::size_t> places;  // the first rank with these partners
     for (std::size_t place = 0; place < all.size(); ++place) {
       const auto [entry, is_new] = places.try_emplace(peers_[at(all[place])], place);
       roles_[at(all[place])] = {rings_.back() ? 0 : entry->second, all.size()};

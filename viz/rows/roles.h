@@ -1,7 +1,8 @@
 #pragma once
 
-// Which ranks do the same work. Collectives make no difference, but messages do: the stages of a pipeline call
-// different things, and each is to be compared with the same stage of another pipeline.
+// Finds ranks that do the same work. Collectives do not distinguish roles, but messages do: the stages of a pipeline
+// make
+// different calls, and each should be compared with the same stage of another pipeline.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,18 +19,19 @@ class Roles {
  public:
   explicit Roles(const Report& report);
 
-  // Of `ranks`, those that can be compared with the culprits: all, where no messages tell them apart. Otherwise the
-  // ranks of the world that have a culprit's role; none where nobody else has it.
+  // Returns the ranks of `ranks` that can be compared with the culprits: all, if messages do not distinguish them.
+  // Otherwise the ranks of the world that have a culprit's role; empty if no other rank has it.
   RankSet comparable(const RankSet& ranks, const RankSet& culprits) const;
 
-  // Whom a message is exchanged with, in a way that is the same for all ranks of a role.
+  // Identifies the partner of a message, in a way that is the same for all ranks of a role.
   std::int64_t partner(const Span& span) const;
 
  private:
-  // Positions of those that a rank sends to, and receives from.
+  // The positions of the ranks that a rank sends to, and of those that it receives from.
   using Peers = std::pair<std::set<std::size_t>, std::set<std::size_t>>;
-  // Where a rank stands among those that it exchanges messages with, directly or over others, and how many they are. In
-  // a ring all places are one, and so are those of ranks with the same partners, as the workers of one server are.
+  // A rank's position among those that it exchanges messages with, directly or through others, and their number. In
+  // a ring, all positions are the same, and so are those of ranks with the same partners, such as the workers of one
+  // server.
   using Role = std::pair<std::size_t, std::size_t>;
 
   void find_parties(const Report& report);

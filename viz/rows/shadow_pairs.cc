@@ -40,7 +40,8 @@ class Pairs {
     }
   }
 
-  // The pair of ranks whose calls show it first: with a difference, and of those the lowest ranks.
+  // Returns the pair of ranks that shows the fault best: one with a difference and, among those,
+  // the lowest ranks.
   std::optional<ShadowPairs> best() const {
     std::optional<ShadowPairs> best;
     for (const auto& [key, own] : calls_) {
@@ -63,7 +64,7 @@ class Pairs {
   }
 
  private:
-  // Who made a call of its own where another shadowed.
+  // Returns a rank that made a call of its own where another rank shadowed it.
   std::optional<Rank> active_in(std::uint32_t group, const Span& shadow) const {
     for (const auto& [key, calls] : calls_) {
       const auto found = key.first == group ? calls.find(shadow.seq) : calls.end();
@@ -89,7 +90,7 @@ class Pairs {
     return pairs;
   }
 
-  // Leaves the rows that a reader needs.
+  // Keeps the rows that a reader needs.
   static void focus(ShadowPairs& pairs) {
     const auto first = std::ranges::find_if(pairs.rows, [](const auto& row) { return row.shadow.differs; });
     const bool has_any = first != pairs.rows.end();
@@ -134,7 +135,7 @@ class Pairs {
   std::map<std::pair<std::uint32_t, Rank>, CallsBySeq> calls_;  // by group and rank
   std::vector<Rank> joined_;                                    // ascending
   Slot broken_;
-  bool is_origin_wrong_ = false;  // the broken slot's calls look alike, and come from different places
+  bool is_origin_wrong_ = false;  // the broken slot's calls look alike but come from different places
 };
 
 }  // namespace

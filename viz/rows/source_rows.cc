@@ -74,7 +74,7 @@ Excerpt excerpt_of(const SourceLine& line) {
   const auto column = static_cast<std::size_t>(std::max<std::int64_t>(line.column, 0));
   const bool is_inside = column > 0 && column <= text.size();
   if (is_inside && column > cut + width_max * 3 / 4) {
-    cut = column - width_max / 4;  // a long line of many calls
+    cut = column - width_max / 4;  // a long line with many calls
   }
   Excerpt excerpt;
   excerpt.mark =

@@ -32,7 +32,7 @@ std::vector<RankState> states_of(const Report& report, const RankSet& skip) {
     if (difference(ranks.ranks, skip).empty()) {
       continue;
     }
-    // Culprits stand alone, also among others who are where they are.
+    // Culprits get their own row, even if others are in the same state.
     const RankSet others = finding == nullptr ? ranks.ranks : difference(ranks.ranks, finding->culprits);
     add(ranks, difference(ranks.ranks, others), true);
     add(ranks, others, false);
@@ -42,9 +42,9 @@ std::vector<RankState> states_of(const Report& report, const RankSet& skip) {
   return states;
 }
 
-// 1,000 ranks that took 5, 6, 7, ... inputs are 1,000 classes, and one row.
+// 1,000 ranks that took 5, 6, 7, ... inputs are 1,000 classes but one row.
 std::vector<RankState> folded(const std::vector<RankState>& states) {
-  std::map<std::string, std::size_t> indexes;  // into `result`, by what the row says
+  std::map<std::string, std::size_t> indexes;  // into `result`, by the row's text
   std::vector<RankState> result;
   for (const RankState& state : states) {
     const std::string text = fmt::format("{}{}", state.is_culprit ? "!" : "", state_phrase(state.ranks, ""));
@@ -58,7 +58,7 @@ std::vector<RankState> folded(const std::vector<RankState>& states) {
   return result;
 }
 
-// `is_brief`: the beginning of a long exception is enough.
+// `is_brief`: shows only the beginning of a long exception.
 Row row_of(RankState state, bool is_brief) {
   if (is_brief) {
     state.ranks.exception = folded_text(state.ranks.exception);

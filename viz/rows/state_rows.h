@@ -11,7 +11,7 @@
 
 namespace rollcall::viz {
 
-// One row: classes that read the same, but for how many inputs their ranks took.
+// One row: classes with the same text, except for the number of inputs that their ranks took.
 struct RankState {
   RankClass ranks;
   std::int64_t fewest_inputs = -1;
@@ -19,12 +19,13 @@ struct RankState {
   bool is_culprit = false;
 };
 
-// Culprits first, the others by rank, without those of `skip`. More than `most` are folded, as far as they
-// read the same; 0: never.
+// Culprits first, the others by rank, without those of `skip`. If there are more than `most`, states with the
+// same
+// text are folded; 0: never.
 std::vector<RankState> rank_states(const Report& report, const RankSet& skip, std::size_t most);
 
-// Culprits first and marked, the others by rank. Ranks of `skip` are left out: a table above shows
-// them. `most` rows at most, the last of which then counts those that are missing; 0: no limit.
+// Culprits first and marked, the others by rank. Leaves out the ranks of `skip`, which a table above
+// shows. At most `most` rows, the last of which then counts the missing ones; 0: no limit.
 std::vector<Row> state_rows(const Report& report, const RankSet& skip, std::size_t most);
 
 // "... and 12 more lines (-v shows all)"

@@ -12,7 +12,7 @@ namespace {
 std::string call_cell(const Call& call) { return call.op + " #" + std::to_string(call.seq); }
 std::string group_cell(const Call& call) { return call.group; }
 std::string numel_cell(const Call& call) {
-  return call.dtype.empty() ? "" : std::to_string(call.numel);  // a barrier carries nothing
+  return call.dtype.empty() ? "" : std::to_string(call.numel);  // a barrier carries no data
 }
 std::string dtype_cell(const Call& call) { return call.dtype; }
 std::string reduce_cell(const Call& call) { return call.reduce_op; }
@@ -22,8 +22,9 @@ std::string device_cell(const Call& call) { return call.device; }
 std::string label_cell(const Call& call) { return call.label; }
 std::string site_cell(const Call& call) { return call.site; }
 
-// Where calls come from differs innocently; what they ask for does not. Reduction and root belong to
-// the operation: where that differs already, they are no news.
+// Calls may come from different places without a fault, but they must ask for the same operation. Reduction
+// and root
+// belong to the operation: if that differs already, they add nothing new.
 enum class Rule { must_agree, belongs_to_call, may_differ };
 
 struct Field {

@@ -11,11 +11,11 @@ namespace rollcall::viz {
 
 struct VariantsStyle {
   bool with_device = false;
-  bool sizes_may_differ = false;  // of calls with split sizes, where another table says what does not fit
+  bool sizes_may_differ = false;  // for calls with split sizes, whose mismatches another table shows
 };
 VariantsStyle variants_style(const Verdict& verdict);
 
-// Columns that are empty for everyone are left out, and the device's unless it is asked for. Culprits are marked.
+// Leaves out columns that are empty for all ranks, and the device's column unless it is asked for. Culprits are marked.
 Table variants_table(const std::vector<Variant>& variants, const RankSet& culprits, VariantsStyle style = {});
 
 }  // namespace rollcall::viz

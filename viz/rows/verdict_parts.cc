@@ -42,8 +42,8 @@ const std::vector<Outcome>* outcomes_of(const Verdict& verdict) {
 
 namespace {
 
-// The first variant with a site that only culprits made; failing that (Join's own calls have none), the first with a
-// site at all.
+// The first variant with a site that only culprits made; otherwise (Join's own calls have no site) the first with any
+// site.
 const Variant* odd_variant(const std::vector<Variant>& variants, const RankSet& culprits) {
   const Variant* any = nullptr;
   for (const Variant& variant : variants) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a verdict has in addition to its finding, for writers that lay every verdict out alike.
+// The parts that a verdict has in addition to its finding, for writers that treat every verdict alike.
 
 #include <string>
 #include <string_view>
@@ -10,32 +10,32 @@
 
 namespace rollcall::viz {
 
-// The calls to compare, the tensors that hold the wrong value or were used too early, the schedules that were
+// The calls to compare, the tensors that hold a wrong value or were used too early, the schedules that were
 // tried. Null for verdicts that have none.
 const std::vector<Variant>* variants_of(const Verdict& verdict);
 const std::vector<TensorPlace>* tensors_of(const Verdict& verdict);
 
-// The line to look at first: a culprit's call where calls are compared, otherwise the call that is waited in. The
-// earliest slot that went wrong comes before the one where it was noticed. Empty when there is none.
+// The line to inspect first: a culprit's call if calls are compared, otherwise the call that ranks wait in. The
+// earliest slot that went wrong takes precedence over the one where it was noticed. Empty if there is none.
 std::string place_to_look(const Verdict& verdict);
 const std::vector<Outcome>* outcomes_of(const Verdict& verdict);
 
-// "t is 3, expected 4"; "t written before 'w' is waited for", as the kind of the finding has it.
+// "t is 3, expected 4" or "t written before 'w' is waited for", depending on the kind of the finding.
 std::string tensor_phrase(const TensorPlace& place, FindingKind kind);
-// Over these places: "Values", "Written too early".
+// The heading for these places: "Values", "Written too early".
 std::string_view tensors_title(FindingKind kind);
-// "3 x ok, 1 x deadlock (missing_participant), of more that are possible"; empty when only one was tried.
+// "3 x ok, 1 x deadlock (missing_participant), of more that are possible"; empty if only one was tried.
 std::string outcomes_phrase(const Report& report);
-// What is known about other schedules than this one. Never "nothing depends on timing" where something does.
+// What is known about other schedules. Never "nothing depends on timing" if something does.
 std::string timing_phrase(const Report& report);
-// The same for a search: how many schedules, and whether that is all.
+// The same for a search: how many schedules, and whether those are all.
 std::string search_phrase(const Report& report, const SearchResult& search);
-// Why more than one side is named. The finding is a tie.
+// The reason why more than one side is named. The finding must be a tie.
 std::string tie_phrase(const Finding& finding);
-// "let rank 0 call ... With that, all 4 ranks finish: it was run", with `proof` at its end; empty where no repair was
-// found.
+// "let rank 0 call ... With that, all 4 ranks finish: it was run", with `proof` at its end; empty if the finding has no
+// repair.
 std::string repair_phrase(const Finding& finding, std::string_view proof);
-// Of runs, and of recordings.
+// The proofs for runs and for recordings.
 std::string run_proof(Rank world_size);
 inline constexpr std::string_view replay_proof =
     "the recorded calls fit together, and nobody waits in vain: they were replayed";

@@ -11,10 +11,10 @@ namespace rollcall::viz {
 
 namespace {
 
-// More states than this are folded where they read the same.
+// If there are more states than this, those with the same text are folded.
 constexpr std::size_t states_unfolded = 12;
 
-// Who waits for whom between the states, by index.
+// For each state, the states that it waits for, by index.
 using Links = std::vector<std::set<std::size_t>>;
 
 constexpr std::size_t no_state = static_cast<std::size_t>(-1);
@@ -43,7 +43,7 @@ Links links_between(const std::vector<RankState>& states, Rank world_size) {
   return links;
 }
 
-// The states that wait or are waited for, from the culprits outwards.
+// The states that wait or are waited for, starting with the culprits.
 std::vector<std::size_t> by_importance(const std::vector<RankState>& states, const Links& links) {
   Links neighbors = links;
   for (std::size_t i = 0; i < links.size(); ++i) {
@@ -104,7 +104,7 @@ WaitGraph graph_of(const std::vector<RankState>& states, const Links& links,
   return graph;
 }
 
-// reaches[a][b]: some way of one step or more leads from a to b.
+// reaches[a][b]: a path of one step or more leads from a to b.
 std::vector<std::vector<bool>> closure(const WaitGraph& graph) {
   const std::size_t count = graph.nodes.size();
   std::vector<std::vector<bool>> reaches(count, std::vector<bool>(count, false));
@@ -131,7 +131,7 @@ void mark_cycles(WaitGraph& graph) {
   }
 }
 
-// Rings: cycles, each node of which has one edge that stays inside. In walking order, from the first node on.
+// Rings are cycles in which each node has one edge that stays inside. In walking order, from the first node on.
 std::vector<std::vector<std::size_t>> rings_of(const WaitGraph& graph) {
   std::vector<std::vector<std::size_t>> inside(graph.nodes.size());
   for (const WaitGraph::Edge& edge : graph.edges) {
@@ -166,8 +166,8 @@ void mark_rings(WaitGraph& graph, const std::vector<std::vector<std::size_t>>& r
   }
 }
 
-// A node stands left of everything it waits for, except in its own cycle. Distances from the right grow
-// until they fit; outside cycles no way is longer than the number of nodes, so this ends. A ring is two columns wide.
+// Puts each node to the left of everything it waits for, except in its own cycle. Distances from the right grow
+// until they fit; outside cycles, no path is longer than the number of nodes, so this ends. A ring is two columns wide.
 void place_nodes(WaitGraph& graph) {
   const std::vector<std::vector<std::size_t>> rings = rings_of(graph);
   mark_rings(graph, rings);

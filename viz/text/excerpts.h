@@ -8,7 +8,7 @@
 
 namespace rollcall::viz {
 
-// The lines of the file in which `first` is, which the arrow above them has named; nothing where it could not be read.
+// Shows the lines in the file of `first`, which the arrow above them has named; nothing if it could not be read.
 void put_excerpts(TextPage& page, const std::vector<SourceLine>& sources, const std::string& first);
 
 }  // namespace rollcall::viz

@@ -15,7 +15,7 @@ namespace rollcall::viz {
 
 namespace {
 
-// How many rows each list has before -v is needed.
+// The number of rows of each list without -v.
 constexpr std::size_t victims_max = 12;
 constexpr std::size_t sentences_max = 6;
 
@@ -92,7 +92,8 @@ class DiagnosisWriter {
     waits();
   }
 
-  // Culprits in a cycle wait as well. Those who meet in the broken call stand in the table already.
+  // Culprits in a cycle wait as well. The ranks that meet in the broken call are already in the
+  // table.
   void waits() {
     std::vector<Row> rows;
     const auto add = [&rows](const std::vector<Victim>& all, Look look) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// A diagnosis for a person, on the page that text_report.h uses: who, what and where in the first line,
-// who suffers, why, how sure that is and what to look at next.
+// A diagnosis for a person, on the page that text_report.h uses: who, what, and where in the first line,
+// then the waiting ranks, the cause, the confidence, and what to check next.
 
 #include <string>
 

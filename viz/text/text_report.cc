@@ -18,12 +18,12 @@ namespace rollcall::viz {
 
 namespace {
 
-// How many rows each list has before -v is needed.
+// The number of rows of each list without -v.
 constexpr std::size_t states_max = 12;
 constexpr std::size_t output_max = 20;
 constexpr std::size_t contexts_max = 2;
 
-// The last call of the broken group that everyone took part in.
+// The last call on the broken group that all members took part in.
 const Call* last_common_call(const Report& report, const Place& place) {
   for (const RankClass& ranks : report.ranks) {
     const bool is_there =
@@ -120,7 +120,7 @@ class ReportWriter {
     replay();
   }
 
-  // The calls side by side where there is something to compare, then the ranks that are elsewhere.
+  // The calls side by side if there is something to compare, then the ranks that are elsewhere.
   void evidence(const Finding& finding) {
     RankSet shown;
     if (const std::vector<Variant>* variants = variants_of(report_.verdict); variants && !variants->empty()) {
@@ -231,7 +231,7 @@ class ReportWriter {
       page_.note("not all", bound);
     }
     if (search.failures.size() == 1 && !verbose_) {
-      return;  // it is the one above
+      return;  // it is the one shown above
     }
     for (const FoundFailure& failure : search.failures) {
       page_.note("found", fmt::format("{} x {}: {}", failure.count,
@@ -265,7 +265,7 @@ class ReportWriter {
     }
   }
 
-  // What uneven inputs cost, and what evening them out does.
+  // The cost of uneven inputs, and of evening them out.
   void costs() {
     if (report_.samples) {
       page_.note("samples", samples_phrase(*report_.samples));
@@ -357,7 +357,7 @@ class ReportWriter {
     }
   }
 
-  // Says plainly when a failure is the wished one, and when a success is not.
+  // Says plainly if a failure was expected, or if a success was not.
   void result() {
     if (!report_.expected) {
       return;

@@ -14,7 +14,8 @@ namespace rollcall::viz {
 
 namespace {
 
-// What a column of a row can show. Of equal shares the later one wins: rare things should be seen.
+// The signs that a column of a row can show. Of equal shares, the later one wins, so that rare
+// things are seen.
 enum Sign : std::uint8_t { nothing, compute, transfer, waiting, stuck, sign_count };
 
 constexpr std::array<std::string_view, sign_count> unicode_signs{"·", "█", "▓", "░", "╳"};
@@ -43,7 +44,7 @@ struct Axis {
   }
 };
 
-// Walks all intervals once, column by column.
+// Paints one rank's row, column by column.
 class RowPainter {
  public:
   RowPainter(const RankActivity& activity, const Axis& axis) : activity_(activity), axis_(axis) {}
@@ -67,7 +68,7 @@ class RowPainter {
     return *most == 0 ? nothing : static_cast<Sign>(share.rend() - most - 1);
   }
 
-  // The intervals that reach into the column: a search instead of a walk through all of them.
+  // The intervals that overlap the column, found by binary search.
   static Intervals clip(const Intervals& intervals, const Interval& column) {
     const auto first = std::ranges::upper_bound(intervals, column.start, {}, &Interval::end);
     const auto last = std::ranges::lower_bound(intervals, column.end, {}, &Interval::start);
@@ -139,7 +140,7 @@ class Chart {
   }
 
  private:
-  // A hang begins when the run ends; a few columns more make it visible.
+  // A hang begins when the run ends; a few extra columns make it visible.
   Axis axis_of(const Report& report, const TraceOptions& options, const ChartStyle& style) {
     constexpr int parts = 8;
     until_ = std::min(options.until, report.simulated_time);
@@ -150,7 +151,7 @@ class Chart {
     return {from, has_more_ ? until_ + (until_ - from) / parts + 1 : until_, style.columns};
   }
 
-  // The first rows, but culprits before others; in the order of the ranks.
+  // The first rows, with culprits preferred; in rank order.
   std::vector<std::size_t> shown() const {
     std::vector<std::size_t> indexes;
     for (const bool culprits : {true, false}) {
@@ -192,7 +193,7 @@ class Chart {
     return text + "\n";
   }
 
-  // Only what was drawn.
+  // Only the signs that were drawn.
   std::string legend() const {
     const auto& signs = style_.ascii ? ascii_signs : unicode_signs;
     std::string text;
@@ -206,7 +207,7 @@ class Chart {
 
   ChartStyle style_;
   Time until_ = 0;
-  bool has_more_ = false;  // time goes on behind `until_`
+  bool has_more_ = false;  // time continues after `until_`
   Axis axis_;
   std::vector<ChartRow> rows_;
   std::size_t label_width_ = 0;

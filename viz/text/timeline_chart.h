@@ -1,7 +1,7 @@
 #pragma once
 
 // A timeline for the terminal: a row per rank, a column per slice of time, one sign for what the rank did
-// there for longest. Ranks that did the same share a row, so that a thousand fit.
+// longest in it. Ranks that did the same share a row, so that a thousand ranks fit.
 
 #include <cstddef>
 #include <string>

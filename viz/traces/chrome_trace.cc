@@ -1,13 +1,14 @@
 #include "viz/traces/chrome_trace.h"
 
-// The format is Google's "Trace Event Format" document; what readers make of it was seen in
-// Perfetto's importer (src/trace_processor/importers/json) and is the reason for most of the rules:
+// The format is Google's "Trace Event Format" document. Most of the rules follow from how
+// Perfetto's importer
+// (src/trace_processor/importers/json) treats it:
 //
 //   pid = rank, tid from 1        tid 0 in a process other than 0 is taken for another process
 //   times as integer "us.nnn"     a double loses nanoseconds
 //   slices are X, on lanes        crossing slices of one lane are dropped
 //   open calls are B without E    the reader then knows that they did not end; an X needs an end
-//   flows: s, then f, bp "e"      with one integer id, category and name, else the arrow is lost
+//   flows: s, then f, bp "e"      with one integer id, category, and name, otherwise the arrow is lost
 //   events in order of time       an arrow whose end is read first is lost
 //
 // Argument names are those of Kineto's communication slices, so that scripts for real traces work.
@@ -52,7 +53,7 @@ std::string_view category(Span::Kind kind) {
   return {};
 }
 
-// Of what is said about a run, and is no part of it. Readers leave it out.
+// The category of notes about a run that are not part of it. Readers skip them.
 constexpr std::string_view verdict_category = "verdict";
 
 class TraceWriter {
@@ -74,7 +75,7 @@ class TraceWriter {
   }
 
  private:
-  // No "rank": tools that read one file per rank would take this one for that rank's.
+  // Writes no "rank": tools that read one file per rank would take this file for that rank's.
   void header() {
     const Json about = {{"scenario", report_.scenario},
                         {"seed", std::to_string(report_.seed)},
@@ -112,7 +113,7 @@ class TraceWriter {
     }
   }
 
-  // Slices and arrows are both sorted by time; this merges them, a slice before an arrow in it.
+  // Slices and arrows are both sorted by time; this merges them, with a slice before the arrows in it.
   void events() {
     auto arrow = plan_.arrows.begin();
     for (const std::uint32_t index : plan_.lanes.order) {
@@ -166,7 +167,7 @@ class TraceWriter {
     text_.append("}");
   }
 
-  // Of what moves no data.
+  // The arguments of spans that move no data.
   void local_arguments(const Span& span) {
     const std::pair<std::string_view, std::uint32_t> known[] = {
         {"Process Group Name", span.kind == Span::Kind::host ? span.group : 0},
@@ -233,7 +234,7 @@ class TraceWriter {
   const std::vector<Span>& spans_;
   TracePlan plan_;
   std::vector<TraceGroup> groups_;  // by index of the group's name
-  std::size_t notes_from_;          // spans from this index on are no calls
+  std::size_t notes_from_;          // spans from this index on are not calls
   TraceText text_;
   std::deque<Name> names_;  // by index in the timeline, filled when first needed; entries never move
   std::int64_t flow_id_ = 0;

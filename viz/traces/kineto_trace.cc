@@ -1,15 +1,16 @@
 #include "viz/traces/kineto_trace.h"
 
-// What Holistic Trace Analysis needs (hta/common/trace_parser.py and the breakdown analyses), as seen by
-// running it:
+// The format that Holistic Trace Analysis needs (hta/common/trace_parser.py and the breakdown analyses), as
+// observed
+// by running it:
 //
-//   "rank": 3 with a space         or every file is taken for rank 0's
+//   "rank": 3 with a space         otherwise every file is taken for rank 0's
 //   kernels: cat "kernel"          with args.stream above 0
 //   communication: ^nccl...        computing is every other kernel
-//   neither correlation nor        half of the two makes it fail
+//   neither correlation nor        one of the two without the other makes it fail
 //     launch events
 //   ProfilerStep#n                 on the host's row: iterations, which its comparison of two traces needs
-//   an open B is ignored           as it is by torch's own tools: Kineto never writes one
+//   an open B is ignored           torch's own tools ignore it as well: Kineto never writes one
 
 #include <algorithm>
 #include <ostream>
@@ -27,11 +28,11 @@ namespace {
 
 constexpr int device_process = 0;       // Kineto: the device's index
 constexpr int compute_stream = 7;       // PyTorch's default stream, as CUPTI numbers it
-constexpr int first_comms_stream = 20;  // about where c10d's streams come
-constexpr int host_process = 1;         // any but the device's
+constexpr int first_comms_stream = 20;  // about where c10d's streams begin
+constexpr int host_process = 1;         // any pid but the device's
 constexpr int host_thread = 1001;
 
-// NCCL's kernels by torch's call. What NCCL makes of sends and receives runs in one kernel.
+// NCCL's kernels by torch's call. The calls that NCCL implements as sends and receives run in one kernel.
 std::string_view kernel_name(std::string_view op) {
   const std::optional<OpKind> kind = parse_op_kind(op);
   switch (kind ? row_of(*kind).nccl : NcclFunction::none) {
@@ -121,7 +122,7 @@ class RankFile {
  private:
   const Span& span_at(std::uint32_t index) const { return report_.timeline.spans()[index]; }
 
-  // The rows of the program are the default stream, every other row a stream of c10d's.
+  // The program's rows are on the default stream, every other row on a stream of c10d's.
   int stream_of(std::uint32_t index, bool is_communication) const {
     if (!is_communication) {
       return compute_stream;
@@ -150,7 +151,7 @@ class RankFile {
     }
   }
 
-  // When the rank's last span is over; one that never returned lasts as long as the trace.
+  // When the rank's last span ends; one that never returned lasts as long as the trace.
   Time end_of(const std::vector<std::uint32_t>& spans) const {
     Time end = 0;
     for (const std::uint32_t index : spans) {
@@ -160,8 +161,9 @@ class RankFile {
     return end;
   }
 
-  // The steps from number `next` on that begin until `time`; returns the number of the next one. A step lasts
-  // until another begins, as torch.profiler's do, the last until `end`.
+  // Writes the steps from number `next` on that begin by `time`; returns the number of the next one. A step
+  // lasts
+  // until the next one begins, as torch.profiler's do, and the last step until `end`.
   std::size_t host_steps(const std::vector<StepMark>& steps, std::size_t next, Time time, Time end) {
     for (; next < steps.size() && steps[next].time <= time; ++next) {
       const StepMark& step = steps[next];

@@ -1,8 +1,8 @@
 #pragma once
 
-// One rank's timeline in the shape of torch.profiler's files (libkineto/src/output_json.cpp), one file
-// per rank, as Holistic Trace Analysis reads them: kernels on streams, and the host's training steps. What the
-// host does inside a step while the GPU works is not in a timeline, and HTA looks at kernels.
+// One rank's timeline in the form of torch.profiler's files (libkineto/src/output_json.cpp), one file
+// per rank, as Holistic Trace Analysis reads them: kernels on streams, and the host's training steps. The
+// host's work inside a step while the GPU computes is not in a timeline, and HTA analyzes kernels.
 
 #include <iosfwd>
 #include <memory>
@@ -13,14 +13,14 @@
 
 namespace rollcall::viz {
 
-// Writes the files of one report; what they share is worked out once.
+// Writes the files of one report; their common parts are computed once.
 class KinetoTraces {
  public:
   // The report is borrowed, and needs a timeline.
   KinetoTraces(const Report& report, const TraceOptions& options);
   ~KinetoTraces();
 
-  const std::vector<Rank>& ranks() const;  // that have a file
+  const std::vector<Rank>& ranks() const;  // the ranks that have a file
   // "rank3.json"
   static std::string file_name(Rank rank);
   void write(Rank rank, std::ostream& out) const;

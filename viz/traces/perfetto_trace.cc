@@ -1,9 +1,9 @@
 #include "viz/traces/perfetto_trace.h"
 
 // A trace is a sequence of TracePackets (protos/perfetto/trace/trace.proto). Ours: a descriptor per rank
-// and per row, then begins and ends in order of time. Names are interned: written once, then numbers.
+// and per row, then begins and ends in order of time. Names are interned: written once, then referred to by number.
 //
-// Perfetto draws an arrow only forwards in time, so the one from the rank that came last ends in an
+// Perfetto draws an arrow only forward in time, so the arrow from the rank that arrived last ends in an
 // instant event inside the slice of each rank that waited for it.
 
 #include <algorithm>
@@ -66,7 +66,7 @@ class PerfettoWriter {
   struct End {
     Time time;
     std::uint32_t index;
-    // Earliest on top of the queue; of equal ones the first begun.
+    // The earliest is on top of the queue; at equal times, the one that began first.
     friend bool operator<(const End& a, const End& b) {
       return a.time != b.time ? a.time > b.time : a.index > b.index;
     }
@@ -134,7 +134,7 @@ class PerfettoWriter {
     }
   }
 
-  // Begins, arrows and ends, merged by time. At one time ends come first: a row is free again.
+  // Begins, arrows, and ends, merged by time. At the same time, ends come first, which frees their row.
   void events() {
     begin_flow_.assign(spans_.size(), 0);
     for (std::size_t i = 0; i < plan_.arrows.size(); ++i) {
@@ -149,7 +149,7 @@ class PerfettoWriter {
     marks();
   }
 
-  // Everything but begins that happens up to `time`, arrows before it.
+  // Writes everything but begins up to `time`; arrows before an end at a later time.
   void advance(Time time, std::size_t& arrow) {
     while (true) {
       const bool has_end = !ends_.empty() && ends_.top().time <= time;
@@ -212,7 +212,7 @@ class PerfettoWriter {
     }
   }
 
-  // A name's number, and whether it is new; 0 for a name that came too late to get one, so that the table
+  // A name's number, and whether it is new; 0 for a name that appears after the table is full, so that the table
   // stays small.
   std::pair<std::uint64_t, bool> interned(const std::string& name) {
     constexpr std::size_t names_max = 1 << 16;

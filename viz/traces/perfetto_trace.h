@@ -1,7 +1,7 @@
 #pragma once
 
 // A report's timeline as Perfetto's own protobuf (TrackEvent), for ui.perfetto.dev: smaller than JSON,
-// quicker to load, with times in whole nanoseconds. The same picture as chrome_trace draws.
+// faster to load, with times in whole nanoseconds. Shows the same picture as chrome_trace.
 
 #include <iosfwd>
 
@@ -10,7 +10,7 @@
 
 namespace rollcall::viz {
 
-// As chrome_trace: streams, and the stream's state says whether it succeeded.
+// Like chrome_trace, streams its output and shows write errors in the stream's state.
 void perfetto_trace(const Report& report, std::ostream& out, const TraceOptions& options = {});
 
 }  // namespace rollcall::viz

@@ -14,7 +14,7 @@ using Indexes = std::span<const std::uint32_t>;
 
 bool same_slot(const Span& a, const Span& b) { return a.group == b.group && a.seq == b.seq; }
 
-// The collectives' spans, those of one slot side by side.
+// The collectives' spans, with those of one slot next to each other.
 std::vector<std::uint32_t> by_slot(const std::vector<Span>& spans) {
   std::vector<std::uint32_t> indexes;
   for (std::uint32_t i = 0; i < spans.size(); ++i) {
@@ -31,8 +31,8 @@ std::vector<std::uint32_t> by_slot(const std::vector<Span>& spans) {
   return indexes;
 }
 
-// An arrow that touches the very end of a slice would bind to whatever starts there, so it is drawn
-// a nanosecond after the last arrival; slices too short for that get none.
+// An arrow that touches the very end of a slice would attach to whatever starts there, so it is drawn
+// a nanosecond after the last arrival; slices too short for that get no arrow.
 std::optional<TraceArrow> arrow_of(const std::vector<Span>& spans, Indexes slot) {
   const auto last = *std::max_element(slot.begin(), slot.end(), [&spans](std::uint32_t a, std::uint32_t b) {
     return spans[a].start < spans[b].start;

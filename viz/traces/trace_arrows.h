@@ -1,7 +1,7 @@
 #pragma once
 
-// Arrows: in every collective and every message, from the rank that came last to each rank that waited
-// for it; and from each call that never returned to the place where whoever it waits for went away. Drawing all pairs
+// Arrows: in every collective and every message, from the rank that arrived last to each rank that waited
+// for it; and from each call that never returned to the place where a rank it waits for ended. Drawing all pairs
 // would hide the one fact worth seeing.
 
 #include <cstdint>
@@ -13,12 +13,12 @@ namespace rollcall::viz {
 
 struct TraceArrow {
   Time time = 0;                  // strictly inside all slices it touches
-  std::uint32_t from = 0;         // index of the last arriver's span
-  std::vector<std::uint32_t> to;  // of those who waited, by rank; never empty
-  bool is_vain = false;           // the other way round: `from` waits in vain for those of `to`
+  std::uint32_t from = 0;         // index of the span that arrived last
+  std::vector<std::uint32_t> to;  // spans that waited, by rank; never empty
+  bool is_vain = false;           // reversed: `from` waits in vain for those in `to`
 };
 
-// By time. Calls that nobody waited in, and calls that never completed, have none.
+// Returns the arrows by time. Calls in which no rank waited, and calls that never completed, have none.
 std::vector<TraceArrow> waiting_arrows(const Timeline& timeline);
 
 }  // namespace rollcall::viz

@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t listed_max = 30;  // as PyTorch, torch/csrc/distributed/c10d/ParamCommsUtils.cpp
+constexpr std::size_t listed_max = 30;  // as in PyTorch, torch/csrc/distributed/c10d/ParamCommsUtils.cpp
 
 std::string listed(const RankSet& ranks) {
   return ranks.size() > listed_max ? "" : fmt::format("[{}]", fmt::join(ranks.to_vector(), ", "));
@@ -45,7 +45,7 @@ std::string distributed_info(const Report& report, Rank rank) {
   info["pg_count"] = groups.size();
   info["pg_config"] = std::move(config);
   std::string text = info.dump(-1, ' ', true, Json::error_handler_t::replace);
-  // Holistic Trace Analysis looks for the rank with a pattern that wants a space there.
+  // Holistic Trace Analysis finds the rank with a pattern that requires a space there.
   const std::string compact = "\"rank\":";
   if (const std::size_t at = text.find(compact); rank >= 0 && at != std::string::npos) {
     text.insert(at + compact.size(), " ");

@@ -29,10 +29,10 @@ void sort_by_start(const std::vector<Span>& spans, std::vector<std::uint32_t>& o
 
 struct OpenLane {
   std::uint32_t group = no_group;
-  Time free_from = 0;  // `never` once a call that did not return lies in it
+  Time free_from = 0;  // `never` once a call that did not return is in it
 };
 
-// The lanes of one rank. Index + 1 is the lane's id.
+// The lanes of one rank. A lane's id is its index + 1.
 class RankLanes {
  public:
   LaneId place(const Span& span, bool calls_block) {

@@ -37,7 +37,7 @@ std::vector<std::uint32_t> chosen_spans(const std::vector<Span>& spans, const Tr
   return indexes;
 }
 
-// An arrow is drawn when both its ends are.
+// An arrow is drawn if both its ends are.
 std::vector<TraceArrow> chosen_arrows(const Report& report, const TraceOptions& options) {
   const std::vector<Span>& spans = report.timeline.spans();
   std::vector<TraceArrow> arrows = waiting_arrows(report.timeline);
@@ -51,8 +51,9 @@ std::vector<TraceArrow> chosen_arrows(const Report& report, const TraceOptions& 
   return arrows;
 }
 
-// Cut to microseconds, an arrow may come to lie on a slice's edge: it moves to the next one inside, and
-// where there is none it goes.
+// Truncated to microseconds, an arrow may end up on a slice's edge: it moves to the next microsecond inside,
+// and is
+// removed if there is none.
 void move_to_microseconds(const std::vector<Span>& spans, std::vector<TraceArrow>& arrows) {
   std::erase_if(arrows, [&spans](TraceArrow& arrow) {
     arrow.time = (arrow.time / microsecond + 1) * microsecond;
@@ -73,7 +74,7 @@ std::string verdict_mark(const Report& report) {
 
 namespace {
 
-// When each rank's last span is over.
+// When each rank's last span ends.
 std::vector<Time> last_ends(const Report& report) {
   std::vector<Time> ends(static_cast<std::size_t>(report.world_size), 0);
   for (const Span& span : report.timeline.spans()) {
@@ -90,15 +91,15 @@ TracedReport::TracedReport(const Report& report, const TraceOptions& options)
   const Finding* finding = finding_of(report.verdict);
   const std::vector<Span>& spans = report.timeline.spans();
   if (finding == nullptr || report.measured || !options.arrows.empty()) {
-    return;  // recordings bring their own
+    return;  // recordings have their own arrows
   }
   const std::vector<Time> ends = last_ends(report);
   Time end = report.simulated_time;
   for (const Span& span : spans) {
     end = std::max({end, span.start, span.end});
   }
-  end += std::max<Time>(end / 20, microsecond);         // so that what waits has some length
-  std::vector<std::pair<RankSet, std::uint32_t>> gone;  // whose slice that is
+  end += std::max<Time>(end / 20, microsecond);         // so that waiting slices have some length
+  std::vector<std::pair<RankSet, std::uint32_t>> gone;  // the rank of each slice
   for (const RankClass& ranks : report.ranks) {
     if (ranks.state == RankClass::State::waiting) {
       continue;

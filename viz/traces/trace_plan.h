@@ -1,7 +1,7 @@
 #pragma once
 
-// What goes into a trace, before any format: which spans, in which rows, and the arrows between them.
-// All writers of traces work from this.
+// The content of a trace, independent of its format: the spans, their rows, and the arrows between them.
+// All writers of traces use it.
 
 #include <limits>
 #include <optional>
@@ -15,22 +15,23 @@ namespace rollcall::viz {
 
 struct TraceOptions {
   std::optional<RankSet> ranks{};  // none: all
-  // Spans that reach into this time are drawn, whole.
+  // Spans that overlap this time range are drawn, in full.
   Time from = 0;
   Time until = std::numeric_limits<Time>::max();
-  // Every time cut to whole microseconds, for readers that round fractions outwards (HTA does).
+  // Truncates every time to whole microseconds, for readers that round fractions outward (as HTA does).
   bool whole_microseconds = false;
-  // Beside those that the spans themselves tell of: to calls that never returned, from what was never called.
+  // Arrows in addition to those of the spans themselves: from calls that never returned to what was never called.
   std::vector<TraceArrow> arrows{};
-  // Spans from this index on are no calls, but say what became of a culprit.
+  // Spans from this index on are not calls, but say how a culprit ended.
   std::size_t notes_from = std::numeric_limits<std::size_t>::max();
 };
 
 // "verdict: deadlock", at the end of every call that did not return.
 std::string verdict_mark(const Report& report);
 
-// A report as traces show it: with slices of what culprits did instead of the calls that others wait for ("finished
-// after 5 inputs"), and arrows to them. It refers to the report, and to the copy that it makes where there are any.
+// A report as traces show it: with slices that say what culprits did instead of the calls that others wait for
+// ("finished after 5 inputs"), and arrows to them. Refers to the report, or to its copy with these slices if there are
+// any.
 class TracedReport {
  public:
   TracedReport(const Report& report, const TraceOptions& options);
@@ -49,8 +50,8 @@ class TracedReport {
 struct TracePlan {
   TraceLanes lanes;                // of the chosen spans; lanes.order has their indexes
   std::vector<TraceArrow> arrows;  // between chosen spans
-  std::vector<Rank> ranks;         // that are drawn, ascending
-  Time end = 0;                    // the last thing that happens
+  std::vector<Rank> ranks;         // the ranks that are drawn, ascending
+  Time end = 0;                    // the time of the last event
 };
 
 // The report is borrowed for the plan's lifetime.

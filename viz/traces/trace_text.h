@@ -1,7 +1,7 @@
 #pragma once
 
-// The text of trace-event JSON, a piece at a time: what the writers of Chrome and Kineto traces share.
-// Nothing is kept but one buffer.
+// The text of trace-event JSON, one piece at a time, shared by the writers of Chrome and Kineto traces.
+// Keeps only one buffer.
 
 #include <cstdint>
 #include <iosfwd>
@@ -15,15 +15,15 @@
 
 namespace rollcall::viz {
 
-// The inside of a JSON string: what stands between the quotes, in ASCII.
+// The inside of a JSON string: the text between the quotes, in ASCII.
 std::string escaped(const std::string& text);
 
-// Kineto writes c10d's names of collectives: "allreduce".
+// The name of a collective in Kineto, which uses c10d's names: "allreduce".
 std::string kineto_name(const std::string& op);
 
 class TraceText {
  public:
-  // Both are borrowed. Whether the writing succeeded is the stream's state.
+  // `out` is borrowed. A write error shows in the stream's state.
   TraceText(std::ostream& out, bool whole_microseconds)
       : out_(out), whole_microseconds_(whole_microseconds) {}
   ~TraceText() { flush(); }
@@ -49,9 +49,9 @@ class TraceText {
     flush_when_full();
   }
 
-  // `,"ts":12.345`: microseconds, from the integer, because a double would lose nanoseconds.
+  // `,"ts":12.345`: microseconds, computed from the integer, because a double would lose nanoseconds.
   void add_start(Time start) { add_time(R"(,"ts":)", start); }
-  // The same for how long; so that start and duration add up when both are cut.
+  // The same for a duration, computed so that start and duration add up if both are truncated.
   void add_duration(Time start, Time end) {
     const bool cut = whole_microseconds_;
     add_time(R"(,"dur":)",

@@ -1,4 +1,4 @@
-// A stretch of time on some lines, which the reader has drawn, and what happened in it: the sums over all its ranks.
+// A stretch of time on some lines, which the reader has selected, and the sums over all ranks in it.
 
 const AREA_WORDS = ["computing", "in collectives", "waiting for others", "sending and receiving", "in calls that never returned"];
 
@@ -12,7 +12,8 @@ class Area {
     this.last = inside(Math.max(a.line, b.line));
   }
 
-  // How long each look took, how many calls began, and on which ranks. A row stands for ranks whose times may differ.
+  // How long each look took, how many calls began, and on which ranks. A row stands for several ranks, whose times may
+  // differ.
   sums(data, lines, density) {
     const { start, end } = data.slices;
     const times = new Float64Array(LOOKS);

@@ -1,4 +1,4 @@
-// The calls in sight as a table: for who hears the page, and for who wants to copy from it.
+// The visible calls as a table: for screen readers, and for copying.
 
 const LISTED_MOST = 300;
 

@@ -1,9 +1,9 @@
-// A button beside every command of the page, which copies it.
+// A button next to every command on the page, which copies it.
 
 async function copyText(text, source) {
   try {
     await navigator.clipboard.writeText(text);
-  } catch {  // not allowed here: the older way, through the selection
+  } catch {  // not allowed here: copy through the selection instead
     getSelection().selectAllChildren(source);
     document.execCommand("copy");
   }

@@ -1,7 +1,7 @@
-// The timeline of a report, on a canvas. These files are one module: CMake puts them one after the other, in
+// The timeline of a report, on a canvas. These files are one module: CMake concatenates them in
 // the order of viz/CMakeLists.txt. Names come from the user's files and are only ever drawn, or set as textContent.
 //
-// This part unpacks what viz/html/timeline_data.h describes.
+// This file unpacks the format that viz/html/timeline_data.h describes.
 
 const COLLECTIVE = 0, COMPUTE = 1, MESSAGE = 2, HOST = 3;  // Span::Kind
 const UNKNOWN_PEER = 0x7fffffff;
@@ -17,7 +17,7 @@ async function unpack(element) {
 
 class Numbers {
   constructor(bytes, at) { this.bytes = bytes; this.at = at; }
-  // Times need 53 bits, so that shifts would not do.
+  // Times need 53 bits, which shifts cannot handle.
   next() {
     let byte = this.bytes[this.at++];
     if (byte < 128) return byte;
@@ -34,7 +34,7 @@ class Numbers {
   }
 }
 
-// Slices lie in columns; `end` is Infinity for a call that never returned.
+// Slices are stored in columns; `end` is Infinity for a call that never returned.
 function readTimeline(bytes) {
   const newline = bytes.indexOf(10);
   const header = JSON.parse(new TextDecoder().decode(bytes.subarray(0, newline)));
@@ -72,14 +72,14 @@ function readLane(numbers, slices, calls, lane) {
   return lane.last;
 }
 
-// Who came last to each collective of a group, and when. Most groups have all numbers from the first on.
+// The rank that reached each collective of a group last, and when. Most groups have consecutive numbers.
 class Arrivals {
   constructor(count) {
     this.seq = new Float64Array(count);
     this.rank = new Int32Array(count);
     this.time = new Float64Array(count);
   }
-  // The place of a number, or -1.
+  // The index of a number, or -1.
   find(seq) {
     const likely = seq - this.seq[0];
     if (this.seq[likely] === seq) return likely;
@@ -88,7 +88,7 @@ class Arrivals {
   }
 }
 
-// By the group's name.
+// A map by the group's name.
 function readArrivals(numbers, groups) {
   return new Map(groups.map(([name, count]) => {
     const arrivals = new Arrivals(count);

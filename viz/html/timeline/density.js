@@ -1,5 +1,5 @@
-// Slices too narrow to be drawn one by one: how much of a column's time they cover, and what they are. Sums over
-// all slices before the i-th are worked out once, so that a column costs the same at any zoom.
+// Slices too narrow to be drawn one by one: how much of a column's time they cover, and their looks. The sums over
+// all slices before the i-th are computed once, so that a column costs the same at any zoom level.
 
 const COMPUTING = 0, CALLING = 1, WAITING = 2, SENDING = 3, STUCK = 4, LOOKS = 5;
 
@@ -7,7 +7,7 @@ class Density {
   constructor(data, describer) {
     Object.assign(this, { data, describer, shares: new Float64Array(LOOKS) });
     const { count } = data.slices;
-    this.sums = Array.from({ length: STUCK }, () => new Float64Array(count + 1));  // stuck ones are a lane's last
+    this.sums = Array.from({ length: STUCK }, () => new Float64Array(count + 1));  // a stuck slice is its lane's last
     for (let i = 0; i < count; i++) {
       this.shares.fill(0);
       this.add(i, -Infinity, Infinity);
@@ -15,7 +15,7 @@ class Density {
     }
   }
 
-  // What of slice i lies in [from, to).
+  // Adds the part of slice i that lies in [from, to).
   add(i, from, to) {
     const { slices, calls } = this.data;
     const begin = Math.max(slices.start[i], from), finish = Math.min(slices.end[i], to);
@@ -26,13 +26,13 @@ class Density {
     } else if (kind === COLLECTIVE) {
       const until = Math.min(Math.max(this.describer.waitedUntil(i), begin), finish);
       this.shares[WAITING] += until - begin;
-      this.shares[CALLING] += Math.max(finish - until, 1);  // what takes no time is there, too
+      this.shares[CALLING] += Math.max(finish - until, 1);  // a slice of zero length is shown, too
     } else {
       this.shares[kind === COMPUTE ? COMPUTING : kind === HOST ? WAITING : SENDING] += Math.max(finish - begin, 1);
     }
   }
 
-  // Fills `shares`: the time in [from, to) that slices [first, last) of one lane take, by their looks. Only the
+  // Fills `shares`: the time in [from, to) that slices [first, last) of one lane take, by look. Only the
   // first of them may begin before `from`, and only the last may end after `to`.
   cover(first, last, from, to) {
     this.shares.fill(0);
@@ -63,7 +63,7 @@ class Raster {
     this.isEmpty = true;
   }
 
-  // A rectangle of one color, [red, green, blue] and how dense from 0 to 1.
+  // A rectangle of one color: [red, green, blue], and a density from 0 to 1.
   fill(x, y, width, height, red, green, blue, density) {
     const color = (Math.round(density * 255) << 24 | blue << 16 | green << 8 | red) >>> 0;
     const left = Math.max(Math.round(x), 0), right = Math.min(Math.round(x + width), this.canvas.width);

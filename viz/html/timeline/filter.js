@@ -1,4 +1,4 @@
-// A table that the reader can filter: by words, and by what its rows say of themselves in data-state.
+// A table that the reader can filter: by words, and by the rows' data-state.
 
 class Filter {
   constructor(table) {

@@ -1,4 +1,4 @@
-// The page around the picture: buttons, keys, pointer, details.
+// The page around the picture: buttons, keys, pointer, and details.
 
 function element(tag, attributes = {}, ...children) {
   const result = document.createElement(tag);
@@ -55,7 +55,7 @@ class Timeline {
         element("p", { class: "note" }, HELP));
   }
 
-  // Draws with the next frame, once for all that happens until then.
+  // Draws in the next frame, once for all changes until then.
   paint() {
     if (this.isPending) return;
     this.isPending = true;
@@ -139,7 +139,7 @@ class Timeline {
     this.paint();
   }
 
-  // The plain wheel is the page's.
+  // The plain wheel scrolls the page.
   onWheel(event) {
     const isSideways = event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY);
     const zooms = event.ctrlKey || event.metaKey;
@@ -155,7 +155,7 @@ class Timeline {
     this.paint();
   }
 
-  // These belong to the picture only where it has the focus: elsewhere they move the page.
+  // These keys belong to the picture only while it has the focus; elsewhere they scroll the page.
   movingKeys() {
     const { picture } = this;
     return { ArrowLeft: () => this.pan(-1), ArrowRight: () => this.pan(1), Home: () => this.showAll(),
@@ -183,7 +183,7 @@ class Timeline {
 
   pan(sign) { this.picture.pan(sign * this.picture.plot / 8); }
 
-  // Around the chosen call, or the pointer; of a call that never returns, its beginning.
+  // Zooms around the start of the chosen call, or around the pointer.
   zoom(factor) {
     const { picture } = this;
     if (!picture.selected) return picture.zoom(factor, this.pointer > LABELS ? this.pointer : undefined);
@@ -191,14 +191,14 @@ class Timeline {
     picture.zoom(factor, Math.max(picture.x(this.data.slices.start[picture.selected.slice]), LABELS));
   }
 
-  // On paper there is all of it, in dark letters.
+  // Prints the whole timeline, in dark letters.
   print(begins) {
     const { picture } = this;
     document.documentElement.classList.toggle("printing", begins);
     if (begins) this.viewBefore = { ...picture.view };
     picture.resize();
     if (begins) this.showAll(); else Object.assign(picture.view, this.viewBefore);
-    picture.draw();  // at once: nothing else happens before the paper is printed
+    picture.draw();  // now: nothing else runs before the page is printed
     this.paint();
   }
 
@@ -213,7 +213,7 @@ class Timeline {
     this.tip.style.top = `${isLow ? Math.max(event.clientY - 12 - this.tip.offsetHeight, 0) : event.clientY + 16}px`;
   }
 
-  // A line through all ranks under the pointer, with its time.
+  // Shows a line through all ranks under the pointer, with its time.
   showHair(event) {
     this.hair.hidden = event.offsetX < LABELS;
     this.hair.style.left = `${event.offsetX}px`;
@@ -249,7 +249,7 @@ class Timeline {
     return `${this.place.id}.${row.ranks[0]}.${index}.${slice - lane.first}`;
   }
 
-  // Whether the address is one of this timeline's calls, which is then chosen.
+  // Chooses the call with this address. Returns whether it is one of this timeline's calls.
   follow(address) {
     const numbers = address.startsWith(`${this.place.id}.`) ? address.slice(this.place.id.length + 1).split(".").map(Number) : [];
     const [rank, index, number] = numbers;
@@ -265,7 +265,7 @@ class Timeline {
     return true;
   }
 
-  // The next slice of the chosen line, or the first one in sight.
+  // Chooses the next slice on the chosen line, or the first visible one.
   step(sign) {
     const { selected, view } = this.picture;
     const line = selected ? selected.line : Math.floor(view.top / this.picture.lineHeight);
@@ -288,7 +288,7 @@ class Timeline {
     this.picture.resize();
   }
 
-  // The broken call with a few calls before it. What stands around it tells how near to go.
+  // Shows the broken call with a few calls before it. The distance to them determines the zoom level.
   showBroken() {
     if (!this.data.broken?.found) return;
     const { group, seq, time } = this.data.broken;
@@ -317,7 +317,7 @@ class Timeline {
     this.sayFound(null);
   }
 
-  // How many match, and which of them is chosen. Rows that stand for several ranks are one stop for all of them.
+  // Says how many calls match, and which of them is chosen. A row that stands for several ranks counts as one stop.
   sayFound(match) {
     const count = this.search.count();
     const isVain = this.search.isActive && count === 0;
@@ -342,14 +342,14 @@ class Timeline {
   }
 }
 
-// The longest stretch that is still seen beside the shortest, as times its length.
+// The longest stretch that is still readable next to the shortest one, as a multiple of its length.
 const LENGTHS_MOST = 4;
 
-// Two timelines of one page that show the same time: what the reader does to one happens to both.
+// Two timelines on one page that show the same time range: what the reader does to one happens to both.
 class Pair {
   constructor(timelines) {
     this.timelines = timelines;
-    this.own = timelines.map(({ picture }) => picture.all);  // what each shows by itself
+    this.own = timelines.map(({ picture }) => picture.all);  // the range of each on its own
     this.both = { from: Math.min(...this.own.map(({ from }) => from)), to: Math.max(...this.own.map(({ to }) => to)) };
     for (const timeline of timelines) {
       timeline.pair = this;
@@ -357,7 +357,7 @@ class Pair {
       timeline.linkButton.addEventListener("click", () => this.link(!this.isLinked, timeline));
       timeline.place.querySelector(".tools input").before(timeline.linkButton);
     }
-    // A measured run takes other times than a simulated one, and a short one would be a stripe beside a long one.
+    // A measured run takes other times than a simulated one, and a short run would be a stripe next to a long one.
     const lengths = this.own.map(({ from, to }) => to - from);
     const isAlike = Math.max(...lengths) <= LENGTHS_MOST * Math.min(...lengths);
     this.link(isAlike && !timelines.some(({ data }) => data.measured), timelines[0]);
@@ -400,7 +400,7 @@ async function drawTimeline(place) {
   }
 }
 
-// Keys work wherever the reader is, unless something is typed: in the timeline that was used last.
+// Keys work anywhere on the page, unless the reader is typing: in the timeline that was used last.
 function listenToPage(timelines) {
   let used = timelines[0];
   for (const timeline of timelines) {

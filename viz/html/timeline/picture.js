@@ -1,12 +1,12 @@
-// The picture: what of the timeline is in view, and drawing it.
+// The picture: the visible part of the timeline, and how it is drawn.
 
-const AXIS = 24;                       // the room for the axis, in pixels
-let LABELS = 150;                      // and for labels; less in a narrow window
+const AXIS = 24;                       // the height of the axis, in pixels
+let LABELS = 150;                      // the width of labels; less in a narrow window
 const LINE_LEAST = 3, LINE_MOST = 20;  // the height of a line
-const LABEL_GAP = 14;                  // between labels, where lines are lower than text
+const LABEL_GAP = 14;                  // between labels, if lines are lower than text
 const ARROWS_MOST = 400;
 
-// The first index in [from, to) of which `values` is above `limit`, searched near `from` first.
+// The first index in [from, to) where `values` is above `limit`; searches near `from` first.
 function firstAbove(values, from, to, limit) {
   let step = 1, low = from;
   while (low + step < to && values[low + step] <= limit) { low += step; step *= 2; }
@@ -42,7 +42,7 @@ class Picture {
     Object.assign(this, { canvas, data, rows, search, describer });
     this.context = canvas.getContext("2d");
     const end = data.end || 10;
-    this.all = { from: -end * 0.02, to: end * (data.isStuck ? 1.15 : 1.02) };  // a hang goes on forever
+    this.all = { from: -end * 0.02, to: end * (data.isStuck ? 1.15 : 1.02) };  // a hang continues forever
     this.view = { ...this.all, top: 0 };
     this.selected = null;  // { line, slice }
     this.area = null;
@@ -67,7 +67,7 @@ class Picture {
     this.clamp();
   }
 
-  // Only right before drawing, because it empties the canvas.
+  // Called only right before drawing, because it empties the canvas.
   fitCanvas() {
     const { canvas, context } = this;
     const scale = window.devicePixelRatio || 1;
@@ -108,7 +108,7 @@ class Picture {
 
   show(from, to) { Object.assign(this.view, { from, to }); this.clamp(); }
 
-  // Brings a slice into view without changing more than is needed.
+  // Brings a slice into view, and changes no more than necessary.
   reveal({ line, slice }) {
     const { start, end } = this.data.slices;
     const { view } = this;
@@ -128,10 +128,10 @@ class Picture {
     return y >= AXIS && index < this.rows.lines.length ? index : -1;
   }
 
-  // The same, or the line that would be there.
+  // The same, or the line that would be there if there were more lines.
   lineNear(y) { return Math.floor((y - AXIS + this.view.top) / this.lineHeight); }
 
-  // The slice under the pointer, or one a few pixels beside it.
+  // The slice under the pointer, or one within a few pixels of it.
   hit(x, y) {
     const line = this.lineAt(y);
     if (line < 0 || x < LABELS) return null;
@@ -148,7 +148,7 @@ class Picture {
     this.fitCanvas();
     pen.fillStyle = theme.page;
     pen.fillRect(0, 0, this.width, this.height);
-    this.labeled = -LABEL_GAP;  // where the last label is
+    this.labeled = -LABEL_GAP;  // the position of the last label
     this.arrivals = [];  // of visible slices that waited: { group, seq, time, rank, line }
     const first = Math.floor(this.view.top / this.lineHeight);
     const last = Math.min(first + Math.ceil((this.height - AXIS) / this.lineHeight), this.rows.lines.length);
@@ -157,7 +157,7 @@ class Picture {
     pen.rect(0, AXIS, this.width, this.height - AXIS);
     pen.clip();
     this.artist.begin();
-    const lines = [];  // with the slices that are drawn one by one
+    const lines = [];  // each with the slices that are drawn one by one
     for (let line = first; line < last; line++) lines.push(this.drawBackground(line));
     this.drawGrid();
     this.artist.drawRaster();
@@ -209,7 +209,7 @@ class Picture {
     this.drawLabel(index, y);
   }
 
-  // The call in which the run came apart, on the rank that broke it: its own, or the place where it is missing.
+  // Draws the call where the run failed, on the rank that caused it: its wrong call, or the place where it is missing.
   drawFault(index, y) {
     const { rows, data: { broken } } = this;
     const { row, lane } = rows.lines[index];
@@ -224,7 +224,7 @@ class Picture {
     this.artist.drawMissing(broken.text, Math.max(this.x(Math.max(end, broken.time)), LABELS), this.sliceTop(y), this.sliceHeight);
   }
 
-  // Statements that did harm and are no calls: a mark, and words where there is room.
+  // Draws harmful statements that are not calls: a mark, and words if there is room.
   drawStatements(row, y) {
     const { context: pen, theme, lineHeight } = this;
     for (const { ranks, time, text } of this.data.faults) {
@@ -277,7 +277,7 @@ class Picture {
     this.text(this.fit(label, LABELS - 12), 6, y, color, row.isCulprit ? "bold" : "");
   }
 
-  // When the last slice of the row's first line ends, or any other that never does.
+  // When the last slice on the row's first line ends, or Infinity if a slice on any of its lines never does.
   endOf(row) {
     const ends = row.story.lanes.map(lane => lane.last > lane.first ? this.data.slices.end[lane.last - 1] : 0);
     return ends.includes(Infinity) ? Infinity : ends[0];
@@ -285,7 +285,7 @@ class Picture {
 
   noteArrival(slice, line) {
     const last = this.describer.lastArrival(slice);
-    if (!last) return;  // a call of a host: who served it is not in the timeline
+    if (!last) return;  // a host call: the rank that served it is not in the timeline
     const [, , group] = this.data.calls[this.data.slices.call[slice]];
     this.arrivals.push({ group, seq: this.data.slices.seq[slice], time: last.time, from: last.rank, line });
   }
@@ -298,7 +298,7 @@ class Picture {
     return kind === COLLECTIVE && seq[i] === seq[chosen] && calls[call[i]][0] === COLLECTIVE && calls[call[i]][2] === group;
   }
 
-  // From the rank that came last to each that waited for it. With many, only those of the chosen slot.
+  // Draws arrows from the last rank to each rank that waited for it. If there are many, only those of the chosen slot.
   drawArrows(first, last) {
     const { theme, rows, view } = this;
     const many = this.arrivals.length > ARROWS_MOST;
@@ -347,7 +347,7 @@ class Picture {
     return times;
   }
 
-  // What the reader has drawn a frame around.
+  // Draws the area that the reader has selected.
   drawArea() {
     if (!this.area) return;
     const { context: pen, theme, area } = this;
@@ -409,7 +409,7 @@ class Picture {
     pen.fillText(words, x, y + Math.min(this.lineHeight, LINE_MOST) / 2 + (y === 0 ? 2 : 0.5));
   }
 
-  // As much of the text as has room; about six pixels a character, measured where it is close.
+  // As much of the text as fits; about six pixels per character, measured if it is close.
   fit(words, room) {
     if (room < 14) return "";
     const { context: pen } = this;

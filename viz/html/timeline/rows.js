@@ -1,4 +1,4 @@
-// Rows: one per rank, or one per ranks that made the same calls and ended in the same state.
+// Rows: one per rank, or one for all ranks that made the same calls and ended in the same state.
 
 function statesByRank(data) {
   const states = new Array(data.world).fill(null);

@@ -1,4 +1,4 @@
-// Search: "all_reduce", "#12", "all_reduce #12", part of a label, of a group or of a site.
+// Search: "all_reduce", "#12", "all_reduce #12", part of a label, of a group, or of a site.
 
 class Search {
   constructor(data) { this.data = data; this.set(""); }
@@ -15,7 +15,8 @@ class Search {
     this.countBefore();
   }
 
-  // Before each slice, how many match: whether any of several does is then one subtraction.
+  // Counts the matches before each slice, so that whether any of several slices matches is one
+  // subtraction.
   countBefore() {
     if (!this.isActive) return;
     const { count } = this.data.slices;
@@ -30,18 +31,19 @@ class Search {
 
   any(first, last) { return this.before[last] > this.before[first]; }
 
-  // Of all ranks, whether they share a row or not.
+  // The matches of all ranks, whether they share a row or not.
   count() {
     if (!this.isActive) return 0;
     const ofStory = this.data.stories.map(({ lanes }) => this.onLines(lanes.map(lane => ({ lane }))));
     return this.data.ranks.reduce((sum, story) => sum + ofStory[story], 0);
   }
 
-  // On the rows that are shown.
+  // The matches on the visible rows.
   onLines(lines) { return lines.reduce((sum, { lane }) => sum + this.before[lane.last] - this.before[lane.first], 0); }
 
-  // Matches are in order of time; of equal times the upper line's is first. `from` is { time, line }: the match behind it
-  // in the direction of `sign`, or null.
+  // Matches are in order of time; at equal times, the upper line's is first. `from` is { time, line
+  // }. Returns the next
+  // match after it in the direction of `sign`, or null.
   next(lines, from, sign) {
     const { start } = this.data.slices;
     let best = null;
@@ -54,7 +56,7 @@ class Search {
     return best;
   }
 
-  // The number of a match among all on these lines, from 1.
+  // The position of a match among all matches on these lines, from 1.
   position(lines, { line, slice }) {
     const { start } = this.data.slices;
     return 1 + lines.reduce((sum, { lane }, index) => {
@@ -63,7 +65,7 @@ class Search {
     }, 0);
   }
 
-  // The first slice of a lane that starts at `time` or later; `isBehind`: later.
+  // The first slice of a lane that starts at `time` or later or, with `isBehind`, only later.
   bound(lane, time, isBehind) {
     const { start } = this.data.slices;
     let low = lane.first, high = lane.last;
@@ -84,7 +86,7 @@ class Search {
     return this.any(lane.first, end) ? this.nth(lane.first, end, this.before[end]) : -1;
   }
 
-  // The slice in [low, high) with which as many match.
+  // The slice in [low, high) at which the number of matches reaches `count`.
   nth(low, high, count) {
     while (low < high) {
       const middle = (low + high) >> 1;

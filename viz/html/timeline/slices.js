@@ -1,8 +1,8 @@
-// Drawing one line's slices: wide ones with all that is known of them, narrow ones by their density.
+// Draws one line's slices: wide ones with everything known about them, narrow ones by their density.
 
-const COLUMN = 2;         // the width in which narrow slices are summed up, in pixels
-const WIDE = 6;           // from this width on a slice is drawn by itself, if the line is high enough
-const HIGH = 9;           // the least height of such a line's slices
+const COLUMN = 2;         // the width of a column of narrow slices, in pixels
+const WIDE = 6;           // from this width on, a slice is drawn individually if the line is high enough
+const HIGH = 9;           // the minimum height of the slices on such a line
 const FAINTEST = 0.55;    // a column with anything in it is at least this dense
 
 class SliceArtist {
@@ -23,7 +23,7 @@ class SliceArtist {
 
   begin() { this.raster.clear(); }
 
-  // Draws the narrow slices of a line, and says which are left to be drawn one by one.
+  // Draws the narrow slices of a line, and returns those that remain to be drawn one by one.
   drawNarrow(index, y, height) {
     const { picture } = this;
     const { lane } = picture.rows.lines[index];
@@ -31,7 +31,7 @@ class SliceArtist {
     const { from, to } = picture.view;
     const wide = height < HIGH ? Infinity : WIDE;
     const left = [];
-    let drawn = -Infinity;  // up to here, in pixels
+    let drawn = -Infinity;  // everything up to here, in pixels
     for (let i = firstAbove(end, lane.first, lane.last, from); i < lane.last && start[i] < to;) {
       const x = picture.x(start[i]);
       if (picture.x(end[i]) - x >= wide) {
@@ -57,7 +57,8 @@ class SliceArtist {
     return left;
   }
 
-  // The columns from `column` on that lie inside one part of slice i, all of one color; their width.
+  // Draws the columns from `column` on that lie inside one part of slice i and have one color; returns their
+  // width.
   drawRun(i, column, y, height) {
     const { picture, density } = this;
     if (picture.search.isActive) return 0;
@@ -96,7 +97,7 @@ class SliceArtist {
     this.raster.fill(x, y - AXIS, COLUMN, height, red / sum, green / sum, blue / sum, search.isActive ? full * 0.25 : full);
   }
 
-  // Once all lines' narrow slices are known.
+  // Called when all lines' narrow slices are known.
   drawRaster() { this.raster.drawOn(this.picture.context, LABELS, AXIS); }
 
   drawWide(line, i, y, height) {
@@ -108,8 +109,8 @@ class SliceArtist {
     const right = isOpen ? picture.width + 4 : picture.x(data.slices.end[i]);
     const matches = search.isActive && search.has(i);
     const alpha = search.isActive && !matches ? 0.25 : 1;
-    const until = isOpen ? x : picture.x(describer.waitedUntil(i));  // up to there it is pale
-    const seam = right - until > 3 ? 1 : 0;  // what touches can be told apart
+    const until = isOpen ? x : picture.x(describer.waitedUntil(i));  // pale up to here
+    const seam = right - until > 3 ? 1 : 0;  // separates slices that touch
     this.fill(until, y, right - until - seam, height, isOpen ? theme.stuck : this.color(i, isWrong), alpha);
     if (isOpen) this.fill(x, y, right - x, height, picture.hatch, alpha * 0.35);
     if (isOpen && isWrong) this.frame(x, y, right, height, theme.culprit, 2.5);
@@ -134,7 +135,7 @@ class SliceArtist {
     pen.globalAlpha = 1;
   }
 
-  // In the wider of the slice's two parts.
+  // Draws the title in the wider of the slice's two parts.
   drawTitle(line, i, x, y, right, until) {
     const { picture } = this;
     const { theme, data } = picture;
@@ -146,7 +147,7 @@ class SliceArtist {
     picture.text(picture.fit(title, room - 6), left + 3, y - 2, isPale ? theme.text : theme.page);
   }
 
-  // The part of a collective before its last member came is pale, and has an outline.
+  // Draws the part of a collective before its last member arrived: pale, with an outline.
   drawWaiting(line, i, x, y, until, height, alpha) {
     const { picture } = this;
     this.fill(x, y, until - x, height, picture.theme.waiting, alpha);
@@ -157,7 +158,7 @@ class SliceArtist {
     picture.noteArrival(i, line);
   }
 
-  // The chosen slice, the others of its slot, and what the search found.
+  // Frames the chosen slice, the others of its slot, and search results.
   drawFrame(line, i, x, y, right, height, matches) {
     const { picture } = this;
     const isChosen = picture.selected?.slice === i && picture.selected.line === line;
@@ -173,7 +174,7 @@ class SliceArtist {
     pen.strokeRect(x, y, Math.max(right - x, 2), height);
   }
 
-  // The culprit's wrong call where it is not drawn by itself.
+  // Draws the culprit's wrong call if it is not drawn individually.
   drawWrong(i, y, height) {
     const { picture } = this;
     const { start, end } = picture.data.slices;
@@ -181,7 +182,7 @@ class SliceArtist {
     if (right - x < WIDE || height < HIGH) this.fill(x - 1, y, Math.max(right - x, 3), height, picture.theme.culprit);
   }
 
-  // Where a call of the culprit's is missing: an empty place with a frame, from `x` on.
+  // Draws an empty frame from `x` on where a call of the culprit is missing.
   drawMissing(text, x, y, height) {
     const { picture } = this;
     const { context: pen, theme, width } = picture;
@@ -193,7 +194,7 @@ class SliceArtist {
     if (height >= HIGH) picture.text(picture.fit(text, width - x - 10), x + 6, y - 2, theme.culprit, "bold");
   }
 
-  // The chosen slice where it is not drawn by itself.
+  // Draws the chosen slice if it is not drawn individually.
   drawChosen(y, height) {
     const { picture } = this;
     const { start, end } = picture.data.slices;

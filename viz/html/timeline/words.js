@@ -1,4 +1,4 @@
-// What is said about a slice.
+// The text about a slice.
 
 function durationText(ns) {
   for (const [size, name] of [[1e9, "s"], [1e6, "ms"], [1e3, "us"]]) {
@@ -38,7 +38,7 @@ class Describer {
     return offset === UNKNOWN_PEER ? ` ${word} anyone` : ` ${word} rank ${rank + offset}`;
   }
 
-  // [key, value] in the order in which people ask.
+  // [key, value] in the order of importance to readers.
   facts(i, row) {
     const { calls, slices } = this.data;
     const [kind, , group, data, more, label, site, isAsync] = calls[slices.call[i]];
@@ -57,14 +57,14 @@ class Describer {
     return facts.filter(([, value]) => value !== "");
   }
 
-  // Of a collective: who came last, and when.
+  // For a collective: the rank that arrived last, and when.
   lastArrival(i) {
     const arrivals = this.arrivals[this.data.slices.call[i]];
     const place = arrivals ? arrivals.find(this.data.slices.seq[i]) : -1;
     return place >= 0 ? { rank: arrivals.rank[place], time: arrivals.time[place] } : null;
   }
 
-  // Until when a slice waited for others; its start where it did not.
+  // The time until which a slice waited for others; its start if it did not wait.
   waitedUntil(i) {
     const { start, end, call, seq } = this.data.slices;
     if (this.data.calls[call[i]][0] === HOST) return end[i];  // it does nothing else
