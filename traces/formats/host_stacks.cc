@@ -111,7 +111,7 @@ class StackReader {
       fact.place = fmt::format("{}:{}", file_, main->line);
       fact.text = main->frames.front().function;
       for (const DumpFrame& frame : main->frames) {
-        fact.op = is_c10d(frame) ? frame.function : fact.op;  // the outermost one is the call that the program made
+        fact.op = is_c10d(frame) ? frame.function : fact.op;  // the outermost is the program's call
         if (fact.op.empty() && frame.function == "_engine_run_backward") {
           fact.op = "backward";
         }

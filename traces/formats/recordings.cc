@@ -34,7 +34,7 @@ constexpr std::size_t tree_bytes_max = std::size_t{2} << 30;  // of one file, pe
 struct Candidate {
   std::string path;
   bool is_named = false;     // by the user, rather than found in a folder
-  std::size_t argument = 0;  // index of the command's argument that is this file, or the folder it was found in
+  std::size_t argument = 0;  // the index of the argument that is this file, or the folder it was found in
 };
 
 // The content of a file, or the reason that it has none.

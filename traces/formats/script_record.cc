@@ -365,7 +365,7 @@ ScriptCall script_call(const Value& description) {
 }
 
 ScriptEnd last_script_end(const std::string& path) {
-  constexpr std::int64_t end_bytes_max = std::int64_t{64} << 10;  // a message and a place are shorter than this
+  constexpr std::int64_t end_bytes_max = std::int64_t{64} << 10;  // a message and a place are shorter
   std::ifstream in(path, std::ios::binary | std::ios::ate);
   const std::int64_t size = in.tellg();
   in.seekg(std::max<std::int64_t>(size - end_bytes_max, 0));

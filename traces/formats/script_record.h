@@ -80,9 +80,9 @@ struct ScriptEvent {
   std::int64_t stream = 0;           // 0: the default one
   std::int64_t awaited = 0;          // the event or the stream
   bool has_raised = false;           // the call raised, or the wait for it
-  bool was_refused = false;  // a call, or the wait for it, that raised before any other rank could notice the call
-  std::string type{};        // raised: Python's, where known
-  std::string message{};     // raised, likewise
+  bool was_refused = false;      // a call, or its wait, that raised before other ranks could notice the call
+  std::string type{};            // raised: Python's, where known
+  std::string message{};         // raised, likewise
   bool was_last_resort = false;  // raised when nothing could move any more: the backend gave up
 };
 

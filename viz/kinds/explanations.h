@@ -13,7 +13,7 @@ namespace rollcall::viz {
 struct Explanation {
   std::string word;
   std::string_view
-      verdicts{};       // for a kind found in runs: the verdicts it occurs with, "deadlock, mismatch"; else empty
+      verdicts{};       // for a kind found in runs: its verdicts, such as "deadlock, mismatch"; else empty
   std::string title;    // a few words
   std::string meaning;  // this, the cause, and the advice are short paragraphs
   std::string cause;

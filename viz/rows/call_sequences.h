@@ -18,7 +18,7 @@ struct CallSequences {
     std::string origin;  // " from gradients at train.json:12:7"
     bool never_returned = false;
     bool differs =
-        false;  // from most ranks' call in this row, or most innocent ranks' if there are any
+        false;  // from the call of most ranks in this row, or of most innocent ranks if there are any
   };
   struct Column {  // ranks that made the same calls
     RankSet ranks;

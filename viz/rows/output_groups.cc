@@ -36,7 +36,7 @@ class Folder {
   }
 
  private:
-  std::vector<OutputGroup> groups_;            // in rank order, then in the order in which the first of them printed
+  std::vector<OutputGroup> groups_;            // by rank, then in the order in which the first printed
   std::map<LineOfRank, std::size_t> indexes_;  // into groups_
   std::map<Text, int> repetitions_;            // of the current rank
   Rank rank_ = -1;

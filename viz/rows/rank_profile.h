@@ -27,7 +27,7 @@ struct RankProfile {
 
 struct RunProfile {
   Duration total = 0;
-  std::int64_t steps = 0;          // inputs of the rank that took the most; 0: the program does not count them
+  std::int64_t steps = 0;          // inputs of the rank that took the most; 0 if they are not counted
   std::vector<RankProfile> ranks;  // equal ones merged, by first rank
   std::int64_t slowed = 0;         // calls that took longer because of concurrent calls
   std::int64_t kernels = 0;        // of all ranks

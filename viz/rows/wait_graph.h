@@ -18,7 +18,7 @@ struct WaitGraph {
     std::size_t column = 0;  // from the left
     std::size_t row = 0;     // in its column, from the top
     bool in_cycle = false;   // it waits for itself, directly or through others
-    bool in_ring = false;    // in a cycle in which each waits for one other; drawn as a ring, in walking order
+    bool in_ring = false;    // in a cycle where each waits for one other; drawn as a ring, in walking order
   };
   struct Edge {
     std::size_t from = 0;  // indexes of nodes; equal if ranks of one state wait for each other
@@ -27,7 +27,7 @@ struct WaitGraph {
     bool in_cycle = false;
     bool in_ring = false;
     std::string
-        label{};  // where `from` waits: a group, or "send" or "recv"; empty for the world
+        label{};  // where `from` waits: a group, or "send" or "recv" for a message; empty for the world
   };
 
   std::vector<Node> nodes;  // culprits first

@@ -27,7 +27,7 @@ struct TraceLanes {
     std::string name;
   };
 
-  std::vector<std::uint32_t> order;  // indexes of the chosen spans, by start; at equal starts, the shorter first
+  std::vector<std::uint32_t> order;  // indexes of the chosen spans, by start, then shorter ones first
   std::vector<LaneId> lane_of;       // by index of the span
   std::vector<Lane> lanes;           // by rank and id; every rank has its program lane
 };
