@@ -1,6 +1,6 @@
 #pragma once
 
-// Checkpoint: the results of those parts of a search that are done, kept in a file.
+// Checkpoint: the results of the completed parts of a search, kept in a file.
 
 #include <cstdint>
 #include <map>
@@ -13,12 +13,12 @@ namespace rollcall::cli {
 
 class Checkpoint {
  public:
-  // `search` says what is searched, and how; a file of another search is refused with a UsageError. There need be no
-  // file yet.
+  // `search` describes the search; throws UsageError if the file belongs to another search. The file does not have to
+  // exist yet.
   Checkpoint(std::string file, std::string search);
 
   bool has(std::uint32_t part) const { return results_.contains(part); }
-  // Keeps a part's result, as explore prints it in JSON. Throws viz::OutputError.
+  // Saves a part's result, as explore prints it in JSON. Throws viz::OutputError.
   void add(std::uint32_t part, const std::string& json);
   std::vector<NamedResult> results() const;
 

@@ -1,7 +1,7 @@
 #pragma once
 
 // The command line: `rollcall COMMAND ...`. arguments/parse.cc turns arguments into a CommandLine, one file
-// per command carries it out, guarded.cc catches what goes wrong.
+// per command executes it, and guarded.cc handles errors.
 
 #include <cstdint>
 #include <initializer_list>
@@ -18,30 +18,30 @@
 
 namespace rollcall::cli {
 
-// pytest's exit codes, because users know them.
+// Uses pytest's exit codes, because users know them.
 enum class ExitCode : int {
   as_expected = 0,
   differs = 1,  // the verdict is not the expected one
   interrupted = 2,
   internal_error = 3,  // rollcall's own fault
-  invalid = 4,         // the user's: arguments, a scenario file, a file that cannot be written
+  invalid = 4,         // the user's fault: arguments, a scenario file, a file that cannot be written
   nothing_selected = 5,
-  undecided = 6,     // diagnose: a pause would have left the same
+  undecided = 6,     // diagnose: a pause would have left the same evidence
   unavailable = 77,  // automake's "skipped": this machine lacks what the command needs
 };
 
-// What the user asked for cannot be done. The text is one line, for the user.
+// The request cannot be carried out. The message is one line, for the user.
 struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
 enum class Format { text, json };
 
-// What `predict` is asked.
+// The arguments of `predict`.
 struct PredictArguments {
-  std::string subject;  // an operation, a scenario file, or a script; empty where there is a model
+  std::string subject;  // an operation, a scenario file, or a script; empty if there is a model
   std::string model;    // a transformer's sizes; may be empty
-  std::string layout;   // how it is spread over GPUs
+  std::string layout;   // how it is distributed over GPUs
   std::string gpu;      // instead of the cluster's; may be empty
   std::vector<std::string> what_if{};  // changes of a step
   std::string cluster;                 // a preset, or a file; may be empty
@@ -63,7 +63,7 @@ struct PredictArguments {
   bool measure = false;
 };
 
-// Where timelines go, and how much of them.
+// Where timelines are written, and how much of them.
 struct TraceArguments {
   std::vector<std::string> files;
   std::string directory;  // may be empty
@@ -74,7 +74,7 @@ struct TraceArguments {
   bool ascii = false;
 };
 
-// What `real` and `compare` are told.
+// The arguments of `real` and `compare`.
 struct RealArguments {
   std::string backend = "auto";
   std::optional<Rank> ranks;  // instead of the scenario's
@@ -84,59 +84,59 @@ struct RealArguments {
   bool prove = false;     // doctor: run the cases
   std::string record;     // compare, doctor: a file for the real side; may be empty
   std::string calibrate;  // real: a file for the times of its calls; may be empty
-  std::string recorded;   // compare: such a file, instead of a real run; may be empty
+  std::string recorded;   // compare: a file of --record, instead of a real run; may be empty
 };
 
-// What `export` writes.
+// The arguments of `export`.
 struct DumpArguments {
   std::string folder;
   std::string encoding = "pickle";  // or "json"
 };
 
-// What `explore` is told.
+// The arguments of `explore`.
 struct ExploreArguments {
   std::int64_t schedules = 10'000;
   std::string scheduler = "auto";
-  std::optional<std::size_t> preemptions_max;  // none: any number
+  std::optional<std::size_t> preemptions_max;  // empty: any number
   std::uint32_t jobs = 1;
   std::string shard = "1/1";
   bool full = false;        // without reduction
   std::string checkpoint;   // a file; may be empty
   bool merge = false;       // the paths are results of shards
-  bool what_if = false;     // other scenarios, and not other schedules
-  bool crash_each = false;  // the same, with deaths
+  bool what_if = false;     // vary the scenario instead of the schedule
+  bool crash_each = false;  // the same, and also crash ranks
 };
 
-// What `record` is told. The script and its arguments are CommandLine::paths.
+// The arguments of `record`. The script and its arguments are in CommandLine::paths.
 struct RecordArguments {
-  // So many processes can be there at the same time. They make calls in the order of real ranks, so what one writes to
-  // a file is there when another one reads it.
+  // Up to this many processes run at the same time. They make calls in the order of real ranks, so a file that one of
+  // them writes exists when another one reads it.
   static constexpr Rank together_max = 16;
 
   std::optional<Rank> world_size;
   std::string python;  // the interpreter; may be empty
   std::string patience = "10min";
-  std::string records;  // the folder for what ranks write; may be empty
+  std::string records;  // the folder for the ranks' records; may be empty
   bool simulate = false;
   bool fake = false;
   bool live = false;
   bool pretends_gpus = true;
-  bool kernels = false;               // of a cluster's GPUs, PredictArguments::cluster
-  std::optional<Rank> sampled;        // run alone; none: all
-  std::optional<Rank> gpus_per_host;  // none: one for each rank, on one host
+  bool kernels = false;               // on the GPUs of PredictArguments::cluster
+  std::optional<Rank> sampled;        // the number of ranks that are run alone; empty: all
+  std::optional<Rank> gpus_per_host;  // empty: one for each rank, on one host
 };
 
-// What `watch` is told. The command is CommandLine::paths, the folder RecordArguments::records.
+// The arguments of `watch`. The command is in CommandLine::paths, the folder in RecordArguments::records.
 struct WatchArguments {
-  std::string after;       // a time; empty: by the job's own pauses
+  std::string after;       // a time; empty: derived from the job's own pauses
   bool is_node = false;    // one of several
-  std::string meet;        // "host:port" of node 0; empty: by the launcher's variables
+  std::string meet;        // "host:port" of node 0; empty: from the launcher's variables
   std::string token_file;  // empty: ROLLCALL_TOKEN
-  bool no_row = false;     // in the terminal
+  bool no_row = false;     // no status row in the terminal
   int page_port = -1;      // -1: no page; 0: any
 };
 
-// What `test` is told.
+// The arguments of `test`.
 struct TestArguments {
   std::string keywords;  // -k
   std::string tags;      // -m
@@ -148,11 +148,11 @@ struct TestArguments {
   bool last_failed = false;
   bool list = false;
   bool update_golden = false;
-  std::uint32_t jobs = 0;  // 0: as many as there are cores
+  std::uint32_t jobs = 0;  // 0: one per core
   std::string command;     // as it was typed, for reports
 };
 
-// Everything that can be said on a command line. A command reads what it has declared.
+// All arguments of a command line. A command reads those that it has declared.
 struct CommandLine {
   ExitCode (*execute)(const CommandLine& line) = nullptr;  // the command
 
@@ -160,7 +160,7 @@ struct CommandLine {
   viz::TextStyle::Detail detail = viz::TextStyle::Detail::normal;
   viz::ColorChoice color = viz::ColorChoice::automatic;
   std::string output;     // a file instead of standard output; may be empty
-  bool progress = false;  // also where nobody watches a terminal
+  bool progress = false;  // also without a terminal
   ProgressWish progress_wish() const { return {detail == viz::TextStyle::Detail::quiet, progress}; }
 
   std::string file;                   // run, compare; init: the repository, may be empty
@@ -186,7 +186,7 @@ struct CommandLine {
   bool hung = false;       // diagnose: the job stood still when the dumps were written
 };
 
-// The CommandLine, or the code to exit with where all is said already: after --help and --version.
+// Returns the CommandLine, or the exit code if there is nothing left to do, as after --help and --version.
 // Throws UsageError.
 std::variant<CommandLine, ExitCode> parse(int argc, const char* const* argv);
 
@@ -201,7 +201,7 @@ ExitCode diagnose(const CommandLine& line);
 ExitCode print_schema(const CommandLine& line);
 ExitCode explain_kind(const CommandLine& line);
 ExitCode predict_times(const CommandLine& line);
-ExitCode predict_script(const CommandLine& line);  // where its subject is one
+ExitCode predict_script(const CommandLine& line);  // if its subject is a script
 ExitCode find_slow(const CommandLine& line);
 ExitCode make_cluster(const CommandLine& line);
 ExitCode import_file(const CommandLine& line);
@@ -217,15 +217,15 @@ ExitCode init_repository(const CommandLine& line);
 ExitCode print_completion(const CommandLine& line);
 ExitCode print_manual(const CommandLine& line);
 
-// For remarks and errors: writes a line to standard error, made of `parts`. What nobody reads is lost, and no error.
+// For remarks and errors: writes a line to standard error, made of `parts`. A failed write is not an error.
 void remark(std::initializer_list<std::string_view> parts) noexcept;
 void remark(std::string_view text) noexcept;
 
 // For commands: writes `text` to --output or standard output.
 void emit(const CommandLine& line, const std::string& text);
-// What --color, the environment and the output say.
+// Decides by --color, the environment, and the output.
 bool wants_color(const CommandLine& line);
-// The same for a whole report, which is also no wider than a terminal that it goes to.
+// The same for a whole report, which is also no wider than the terminal that it is written to.
 viz::TextStyle text_style(const CommandLine& line);
 
 }  // namespace rollcall::cli

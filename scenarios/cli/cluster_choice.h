@@ -1,6 +1,6 @@
 #pragma once
 
-// What --cluster names, and predictions on it.
+// The cluster that --cluster names, and predictions for it.
 
 #include <functional>
 #include <string>
@@ -19,22 +19,22 @@ namespace rollcall::cli {
 
 bool names_a_file(const std::string& text);
 
-// A preset's name, or a file that describes a cluster. Throws UsageError or InvalidScenario.
+// Returns the cluster for a preset's name or a file that describes a cluster. Throws UsageError or InvalidScenario.
 cost::Cluster cluster_of(const std::string& text);
 
-// The same, as a scenario says it.
+// The same, in the form that a scenario has it.
 scenario::OrderedJson cluster_in_scenario(const std::string& text);
 
-// The cluster under the options that say how it is used, and what was measured on it.
+// The cluster with the options that say how it is used, and the measurements made on it.
 struct AskedCluster {
   cost::Cluster cluster;
-  std::vector<cost::Measurement> rows;  // of --calibrate
+  std::vector<cost::Measurement> rows;  // from --calibrate
 };
 AskedCluster asked_cluster(const PredictArguments& arguments, cost::Cluster cluster);
 
 void put_on_cluster(scenario::Scenario& loaded, const cost::Cluster& cluster);
 
-// What a step is told as: in text or JSON with what else it could be, and in the files of --report and --trace.
+// The output about a step: as text or JSON, with the variants, and in the files of --report and --trace.
 struct ToldStep {
   std::string title;
   std::string text;
@@ -42,14 +42,14 @@ struct ToldStep {
   predict::VariantTable variants;
   const Report* report = nullptr;  // with a timeline; may be null
 };
-// Throws UsageError for a --report that there is not. To be asked before anything runs.
+// Throws UsageError if a --report does not exist. Call it before anything runs.
 void require_pages(const CommandLine& line);
-// Likewise for --trace and --trace-dir.
+// The same for --trace and --trace-dir.
 void require_traces(const CommandLine& line, Rank world_size);
 void tell_step(const CommandLine& line, const ToldStep& told);
 
-// `as_it_is`, and a row for each --what-if: the scenario of `tree`, which is asked for where there is one, changed and
-// run, as `measure` sees it. `begin` is told the words before.
+// Returns `as_it_is`, and a row for each --what-if: the scenario of `tree` is changed, run, and measured by `measure`.
+// `tree` is called only if there are changes. `begin` is called with the words of each change first.
 struct WhatIf {
   std::function<scenario::OrderedJson()> tree;
   std::function<predict::VariantRow(const Report&)> measure;
@@ -58,7 +58,7 @@ struct WhatIf {
 std::vector<predict::VariantRow> predicted_rows(const PredictArguments& arguments,
                                                 predict::VariantRow as_it_is, const WhatIf& what_if);
 
-// That the run did not come to its end, where it did not.
+// Says so if the run did not complete.
 void say_verdict(const Report& report);
 
 }  // namespace rollcall::cli

@@ -20,12 +20,12 @@
 namespace rollcall::cli {
 namespace {
 
-// The real side: run now, or taken from a file.
+// The real side: run now, or read from a file.
 struct RealSide {
-  scenario::Scenario scenario;  // as it is to be simulated
+  scenario::Scenario scenario;  // to be simulated
   std::string written_for;
   compare::Facts facts;
-  std::optional<Report> report;  // of a run now
+  std::optional<Report> report;  // of a run that was made now
 };
 
 RealSide run_now(const CommandLine& line, bool timeline) {
@@ -52,14 +52,14 @@ RealSide read_recorded(const CommandLine& line) {
           std::move(facts), std::nullopt};
 }
 
-// Prints and writes what the claims say of two sides.
+// What the claims say about two sides, to be printed and written.
 struct Outcome {
   std::vector<compare::Claim> claims;
   const compare::Facts& second;
   compare::Sides sides;
 };
 
-// For --quiet.
+// The sentence for --quiet.
 std::string sentence_of(const std::vector<compare::Claim>& claims, const compare::Sides& sides) {
   std::vector<std::string> different;
   for (const compare::Claim& claim : claims) {

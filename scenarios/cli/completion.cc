@@ -21,7 +21,7 @@ constexpr std::array<CompletedShell, 3> shells = {{
 
 }  // namespace
 
-// The parser lets no other shell through.
+// The parser accepts no other shells.
 ExitCode print_completion(const CommandLine& line) {
   emit(line, std::ranges::find(shells, line.word, &CompletedShell::name)->script(command_tree()));
   return ExitCode::as_expected;

@@ -60,7 +60,7 @@ void write_page(const JudgedDumps& dumps, std::ostream& out) {
   viz::html_diagnosis(dumps.diagnosis, dumps.recorded, dumps.remarks, out);
 }
 
-// One broken file is a remark: the other ranks are still worth hearing.
+// A broken file is only a remark: the other ranks are still worth judging.
 ExitCode diagnose(const CommandLine& line) {
   const std::vector<ReportFile> files = report_files(line, page_kinds());
   require_files_of_their_own(line, files, line.paths);

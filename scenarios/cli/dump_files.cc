@@ -67,7 +67,7 @@ ExitCode no_dumps(const traces::ReadResult& input, const std::vector<std::string
   std::error_code missing;
   if (paths.size() == 1 && std::filesystem::exists(paths.front(), missing)) {
     const Subject subject = subject_of(paths.front());
-    // Of what nothing can be read, the reader has said why.
+    // If nothing can be read from the file, the reader has said why.
     const bool says_something = std::filesystem::is_directory(paths.front(), missing) ||
                                 !traces::beginning_of(paths.front()).empty();
     if (says_something && subject != Subject::dumps && subject != Subject::trace) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// What is wrong with a scenario file, on the command line.
+// Shows what is wrong with a scenario file.
 
 namespace rollcall::scenario {
 class InvalidScenario;
@@ -10,8 +10,8 @@ namespace rollcall::cli {
 
 struct CommandLine;
 
-// As text on standard error; with --format json as an object on standard output, where the report
-// would have been:
+// As text on standard error; with --format json as an object on standard output, in place of the
+// report:
 //   { "schema_version": 1, "errors": [ { "file", "line", "column", "pointer", "message", "suggestion" } ] }
 void show_diagnostics(const CommandLine& line, const scenario::InvalidScenario& error);
 

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// "deadlock, mismatch" as a list.
+// Splits "deadlock, mismatch" into a list.
 Json words_of(std::string_view text) {
   Json words = Json::array();
   for (std::size_t end = text.find(", "); end != std::string_view::npos; end = text.find(", ")) {

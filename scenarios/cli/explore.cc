@@ -1,4 +1,4 @@
-// `rollcall explore`: one scenario under many schedules, or disturbed in many ways.
+// `rollcall explore`: runs one scenario under many schedules, or disturbed in many ways.
 
 #include <algorithm>
 #include <cstdio>
@@ -69,7 +69,7 @@ const std::string& only_file(const CommandLine& line) {
   return line.paths.front();
 }
 
-// A scenario that says nothing expects `ok`.
+// A scenario without an expectation expects `ok`.
 ExitCode code_of(const Report& report) {
   if (report.search && report.search->interrupted) {
     return ExitCode::interrupted;
@@ -77,7 +77,7 @@ ExitCode code_of(const Report& report) {
   return report.expected.value_or(false) ? ExitCode::as_expected : ExitCode::differs;
 }
 
-// So that `test` tries it first from now on.
+// Remembers the schedule, so that `test` tries it first from now on.
 void remember(const scenario::Scenario& scenario, const Report& report) {
   constexpr std::string_view option = " --schedule ";
   const std::size_t at = report.replay.rfind(option);
@@ -94,7 +94,7 @@ void remember(const scenario::Scenario& scenario, const Report& report) {
   }
 }
 
-// Schedules are what progress is about; that of each run would be in its way.
+// Progress is about schedules; that of each run would get in the way.
 scenario::Scenario load_explored(const CommandLine& line, Progress& progress) {
   scenario::Scenario loaded = load_watched(only_file(line), progress);
   loaded.options.watch.progress = nullptr;
@@ -123,7 +123,7 @@ ExitCode explore_schedules(const CommandLine& line) {
   return code_of(report);
 }
 
-// What a checkpoint has to agree with.
+// The text that a checkpoint has to agree with.
 std::string search_phrase(const CommandLine& line, const scenario::ExploreScenarioOptions& options) {
   const ExploreArguments& told = line.explore;
   return fmt::format(
@@ -132,7 +132,7 @@ std::string search_phrase(const CommandLine& line, const scenario::ExploreScenar
       told.full ? "not " : "", options.seed ? std::to_string(*options.seed) : "of the scenario");
 }
 
-// The search as shards, one after the other, each kept when it is done.
+// Runs the search as shards, one after the other, each saved when it is done.
 ExitCode explore_in_parts(const CommandLine& line) {
   constexpr std::uint32_t parts = 16;
   scenario::ExploreScenarioOptions options = options_of(line);

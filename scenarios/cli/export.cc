@@ -1,4 +1,5 @@
-// `rollcall export`: what a simulated job would have left behind, for the tools that read it.
+// `rollcall export`: writes the dumps that a simulated job would have left behind, for the tools that read
+// them.
 
 #include <filesystem>
 #include <ostream>
@@ -19,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What PyTorch 2.10 calls its files (FlightRecorder.hpp, DebugInfoWriter), without the folder.
+// The name of PyTorch 2.10's files (FlightRecorder.hpp, DebugInfoWriter), without the folder.
 constexpr const char* file_prefix = "comm_lib_trace_rank_";
 
 std::string file_name(Rank rank, bool as_json) {
@@ -41,9 +42,10 @@ Arguments arguments_of(const CommandLine& line) {
   return {line.paths.back(), folder};
 }
 
-// A rank that leaves no dump must not be covered by an older run's, and readers take all files of a folder.
+// A rank that leaves no dump must not be hidden by an older run's dump, and readers read all files of a
+// folder.
 void check_folder(const std::string& folder) {
-  std::error_code missing;  // then nothing is in the way
+  std::error_code missing;  // then there are no old dumps
   for (fs::directory_iterator it(folder, missing), end; !missing && it != end; it.increment(missing)) {
     const std::string name = it->path().filename().string();
     if (name.starts_with(file_prefix)) {

@@ -39,7 +39,7 @@ ExitCode run(int argc, const char* const* argv) {
   }
 }
 
-std::atomic<bool> has_run_out = false;  // of memory, so far
+std::atomic<bool> has_run_out = false;  // whether memory has run out so far
 
 void note_that_memory_ended() {
   has_run_out = true;
@@ -49,7 +49,7 @@ void note_that_memory_ended() {
 ExitCode fail(ExitCode code, std::string_view what, std::string_view message, std::string_view advice = "") {
   try {
     remark(fmt::format("rollcall: {}: {}{}", what, viz::printable_lines(message), advice));
-  } catch (...) {  // no memory to say it well
+  } catch (...) {  // no memory to format the message
     remark({"rollcall: ", what, ": ", message, advice});
   }
   return code;
@@ -60,7 +60,7 @@ ExitCode explain_no_memory() noexcept {
               "out of memory; try smaller inputs, fewer ranks or fewer parallel jobs (-j)");
 }
 
-// What the exception says that is being handled, and the code for it.
+// Reports the exception that is being handled, and returns its exit code.
 ExitCode explain_exception() noexcept {
   try {
     throw;
@@ -73,7 +73,7 @@ ExitCode explain_exception() noexcept {
   } catch (const scenario::NothingToMinimize& error) {
     return fail(ExitCode::invalid, "error", error.what());
   } catch (
-      const std::invalid_argument& error) {  // options that are impossible together, or for this scenario
+      const std::invalid_argument& error) {  // options that contradict each other or do not fit the scenario
     return fail(ExitCode::invalid, "error", error.what());
   } catch (const real::Unavailable& error) {
     remark({"rollcall: not possible here: ", error.what()});
@@ -92,7 +92,8 @@ ExitCode explain_exception() noexcept {
   }
 }
 
-// An exception where none may pass: destructors of nlohmann::json and iterators over folders need memory.
+// Handles an exception where none may be thrown: destructors of nlohmann::json and iterators over folders
+// need memory.
 [[noreturn]] void on_terminate() {
   viz::remove_unfinished_file();
   if (has_run_out) {

@@ -1,4 +1,4 @@
-// `rollcall import`: files of another kind to a scenario.
+// `rollcall import`: converts files of another kind to a scenario.
 
 #include <filesystem>
 

@@ -23,10 +23,10 @@ using Json = nlohmann::ordered_json;
 
 struct Starter {
   const char* path;
-  const char* ci;  // "github", "gitlab"; empty: whatever the CI
+  const char* ci;  // "github", "gitlab"; empty: for any CI
   std::string_view (*text)();
   const char* what;
-  const char* if_kept;  // what to do when the user has such a file; may be empty
+  const char* if_kept;  // what to do if the user already has this file; may be empty
 };
 
 constexpr std::array<Starter, 5> starters = {{
@@ -40,7 +40,7 @@ constexpr std::array<Starter, 5> starters = {{
      "add to it: include: [{ local: .gitlab/rollcall.yml }]"},
 }};
 
-// The outcome for one of them.
+// The outcome for one starter.
 struct StarterFile {
   const Starter* starter = nullptr;
   bool written = false;
@@ -51,7 +51,7 @@ struct StarterFile {
       fmt::format("cannot write '{}': {}", path.string(), std::generic_category().message(error)));
 }
 
-// The whole of `text` in a new file. False when there is something of that name, which stays as it is.
+// Writes all of `text` to a new file. Returns false if a file of that name exists, which stays unchanged.
 bool create(const fs::path& path, std::string_view text) {
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (file < 0) {
@@ -82,7 +82,7 @@ void make_folders(const fs::path& folder) try {
   cannot_write(folder, error.code().value());
 }
 
-// All of them or, when one cannot be written, none.
+// Writes all of them or, if one cannot be written, none.
 std::vector<StarterFile> write_starters(const fs::path& root, const std::string& ci) {
   std::vector<StarterFile> outcomes;
   try {

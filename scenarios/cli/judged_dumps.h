@@ -16,11 +16,11 @@ struct CommandLine;
 
 struct JudgedDumps {
   Diagnosis diagnosis;
-  viz::Remarks remarks;  // about files
-  Report recorded;       // what was read, for a page
+  viz::Remarks remarks;  // about the files
+  Report recorded;       // the recorded job, for a page
 };
 
-// Throws UsageError where there are none.
+// Throws UsageError if there are none.
 JudgedDumps judge_dumps(const CommandLine& line, const std::vector<std::string>& paths);
 
 void write_page(const JudgedDumps& dumps, std::ostream& out);

@@ -27,7 +27,7 @@ struct Entry {
   std::string kind;  // may be empty
 };
 
-// Where to look. Without a PATH in a place without scenarios, nowhere.
+// The paths to search. Empty without a PATH if there is no default folder.
 std::vector<std::string> selection(const CommandLine& line) {
   if (!line.paths.empty()) {
     return line.paths;
@@ -76,7 +76,7 @@ std::string json_of(const std::vector<Entry>& entries) {
 
 }  // namespace
 
-// Lists what can be read and says what cannot.
+// Lists the scenarios that can be read, and reports the others.
 ExitCode list_scenarios(const CommandLine& line) try {
   const std::vector<std::string> paths = selection(line);
   std::vector<Entry> entries;

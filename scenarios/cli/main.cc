@@ -15,36 +15,36 @@ namespace {
 
 using rollcall::cli::ExitCode;
 
-// Only what a signal handler may do: write and leave.
+// Does only what a signal handler may do: write and exit.
 [[noreturn]] void leave(std::string_view message, ExitCode code) {
   if (::write(STDERR_FILENO, message.data(), message.size()) < 0) {
-    // Nobody reads the message; the code is what counts.
+    // No one reads the message; the exit code is what counts.
   }
   ::_exit(static_cast<int>(code));
 }
 
-// Who closes a standard stream says that nothing is read from it, or that nobody reads: still, its number must not go
-// to a pipe or a log. What takes its place cannot be used either, so that errors stay errors.
+// A caller that closes a standard stream does not want its data, but its number must not be reused for a pipe or a log.
+// The stream that replaces it cannot be used either, so that errors stay errors.
 void reserve_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(stream, F_GETFD) == -1 && errno == EBADF) {
-      // The lowest number that is free, and those below are taken.
+      // open() returns the lowest free number, and those below are taken.
       const int opened = ::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
       if (opened != stream) {
-        ::_exit(static_cast<int>(ExitCode::internal_error));  // and nowhere to say it
+        ::_exit(static_cast<int>(ExitCode::internal_error));  // there is nowhere to report it
       }
     }
   }
 }
 
-// Ctrl-C, a canceled job, a closed terminal: at once, and without half a file.
+// Handles Ctrl-C, a canceled job, or a closed terminal: exits at once, without leaving half a file.
 void on_interrupt(int) {
   rollcall::viz::remove_unfinished_file();
   rollcall::cli::wipe_progress();
   leave("rollcall: interrupted\n", ExitCode::interrupted);
 }
 
-// A failed expects() has said its piece and aborts; callers should see the code for internal errors.
+// A failed expects() has printed its message and aborts; callers should see the code for internal errors.
 void on_abort(int) {
   rollcall::viz::remove_unfinished_file();
   leave("", ExitCode::internal_error);

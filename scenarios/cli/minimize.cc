@@ -1,4 +1,4 @@
-// `rollcall minimize`: the smallest scenario that fails in the same way.
+// `rollcall minimize`: finds the smallest scenario that fails in the same way.
 
 #include <algorithm>
 

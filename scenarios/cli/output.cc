@@ -34,12 +34,13 @@ void remark(std::string_view text) noexcept {
   }
 }
 
-// One write, so that lines of several processes stay whole; and no memory, whose end may be what there is to say.
+// Uses one write, so that lines of several processes stay whole, and no memory, because the message may be that memory
+// has run out.
 void remark(std::initializer_list<std::string_view> parts) noexcept {
   std::array<iovec, 8> pieces;
   std::size_t used = 0;
   for (const std::string_view part : parts) {
-    pieces.at(used++) = {const_cast<char*>(part.data()), part.size()};  // which writev only reads
+    pieces.at(used++) = {const_cast<char*>(part.data()), part.size()};  // writev only reads it
   }
   pieces.at(used++) = {const_cast<char*>("\n"), 1};
   wipe_progress();

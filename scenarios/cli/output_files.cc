@@ -23,14 +23,14 @@ std::vector<OutputFile> output_files(const CommandLine& line, const std::vector<
     files.push_back({"--trace", trace});
   }
   for (const ReportFile& report : reports) {
-    files.push_back({"--report", report.file});  // none for a kind that goes to the log
+    files.push_back({"--report", report.file});  // empty for a kind that goes to the log
   }
   std::erase_if(files, [](const OutputFile& each) { return each.path.empty(); });
   return files;
 }
 
 bool are_one_file(const std::string& a, const std::string& b) {
-  std::error_code missing;  // of at least one: then they are the same only by name
+  std::error_code missing;  // if one of them is missing, they are the same only by name
   return fs::absolute(a).lexically_normal() == fs::absolute(b).lexically_normal() ||
          fs::equivalent(a, b, missing);
 }

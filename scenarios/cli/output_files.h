@@ -1,6 +1,6 @@
 #pragma once
 
-// What a command is about to write, checked before anything runs: nothing may be lost under something else.
+// Checks the files that a command is about to write before anything runs, so that no file overwrites another.
 
 #include <string>
 #include <vector>
@@ -10,11 +10,12 @@
 
 namespace rollcall::cli {
 
-// Throws UsageError when a file of -o, --trace, --record or --report is one of `inputs`, or another of them.
+// Throws UsageError if a file of -o, --trace, --record, or --report is one of `inputs`, or the same as
+// another of them.
 void require_files_of_their_own(const CommandLine& line, const std::vector<ReportFile>& reports,
                                 const std::vector<std::string>& inputs);
 
-// Throws UsageError for reports whose folder does not exist: after an hour of tests that would be too late.
+// Throws UsageError if the folder of a report does not exist: after an hour of tests, that would be too late.
 void require_folders(const std::vector<ReportFile>& reports);
 
 }  // namespace rollcall::cli

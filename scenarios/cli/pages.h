@@ -1,6 +1,6 @@
 #pragma once
 
-// What commands that make pages share: reading the runs on them.
+// Reads the runs that pages show, for the commands that make pages.
 
 #include <string>
 #include <vector>
@@ -14,8 +14,8 @@ namespace rollcall::cli {
 
 class Progress;
 
-// A run as it was, from a JSON report, or as it is now, from a scenario; and with its calls as facts. Both throw
-// InvalidScenario, and UsageError for a scenario that is too large for this machine.
+// Returns a run as it was, from a JSON report, or as it is now, from a scenario; load_run adds its calls as facts. Both
+// throw InvalidScenario, and UsageError for a scenario that is too large for this machine.
 Report load_report(const std::string& path, Progress& progress);
 compare::SimulatedRun load_run(const std::string& path, Progress& progress);
 

@@ -72,10 +72,10 @@ AskedCluster asked_cluster(const PredictArguments& arguments, cost::Cluster clus
 
 namespace {
 
-// What runs on GPUs. Calls about groups and on the store go from host to host.
+// True for operations that run on GPUs. Calls about groups and on the store go from host to host.
 bool is_predictable(OpKind kind) { return has_tensor(kind) || kind == OpKind::barrier; }
 
-// The names nccl-tests has for what torch calls otherwise are suggested, too.
+// Also suggests operations for the names that nccl-tests uses for them.
 OpKind op_of(const std::string& word) {
   if (const auto kind = parse_op_kind(word); kind && is_predictable(*kind)) {
     return *kind;
@@ -90,7 +90,7 @@ OpKind op_of(const std::string& word) {
                                hint(scenario::suggest_from(word, names)), fmt::join(names, ", ")));
 }
 
-// The value that `parse` makes of a word, or an error that names the option.
+// Returns the value that `parse` makes of a word, or throws an error that names the option.
 template <typename Parse>
 auto parsed_option(const char* option, const std::string& word, const char* examples, const Parse& parse) {
   const auto value = parse(word);
@@ -103,7 +103,7 @@ auto parsed_option(const char* option, const std::string& word, const char* exam
 cost::Call call_of(const PredictArguments& arguments, const cost::Cluster& cluster) {
   cost::Call call;
   call.kind = op_of(arguments.subject);
-  call.same_node = cluster.nodes == 1;  // of send and recv: the farthest there is
+  call.same_node = cluster.nodes == 1;  // for send and recv: the greatest distance
   call.dtype = parsed_option("--dtype", arguments.dtype, "float32, bfloat16, ...", parse_dtype);
   call.reduce = parsed_option("--reduce-op", arguments.reduce_op, "SUM, AVG, MAX, ...", parse_reduce_op);
   if (!arguments.algorithm.empty()) {
@@ -125,7 +125,7 @@ predict::SizeRange sizes_of(const std::string& text) {
   return *parsed.range;
 }
 
-// One for each size; our own model has one for all.
+// Returns one explanation for each size, or a single one if all are the same, as in our own model.
 std::string explanations(const cost::Cluster& cluster, cost::Call call, const predict::SizeRange& sizes) {
   std::string text;
   for (call.bytes = sizes.first; call.bytes <= sizes.last; call.bytes *= 2) {
@@ -141,7 +141,7 @@ std::string explanations(const cost::Cluster& cluster, cost::Call call, const pr
   return text;
 }
 
-// Throws real::Unavailable without that many GPUs.
+// Throws real::Unavailable if there are not that many GPUs.
 void measure(predict::SizeTable& table, const cost::Call& call) {
   real::ThroughputOptions options{
       .op = call.kind, .dtype = call.dtype, .reduce = call.reduce, .gpus = table.ranks, .bytes = {}};
@@ -251,7 +251,7 @@ void put_on_cluster(Scenario& loaded, const cost::Cluster& cluster) {
 
 namespace {
 
-// The scenario where --cluster, or its own, says; on `cluster` if that is named.
+// Runs the scenario on `cluster`, or on its own cluster if `cluster` is empty.
 Report run_on_cluster(const PredictArguments& arguments, Scenario& loaded, const std::string& cluster) {
   if (!traits_of(loaded.options.backend).has_cost_model) {
     throw UsageError(
@@ -400,7 +400,7 @@ cost::Cluster cluster_of(const std::string& text) {
 }
 
 scenario::OrderedJson cluster_in_scenario(const std::string& text) {
-  cluster_of(text);  // says what is wrong with it
+  cluster_of(text);  // throws if it is invalid
   if (!names_a_file(text)) {
     return text;
   }

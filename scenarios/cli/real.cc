@@ -27,7 +27,7 @@ Duration deadline_of(const CommandLine& line) {
   return *parsed.value;
 }
 
-// The place that the launcher gave this process, if the user says that one did.
+// The place that the launcher gave this process, if the user says that there is a launcher.
 std::optional<real::LaunchedRank> launched_by(const CommandLine& line) {
   if (!line.real.launched) {
     return std::nullopt;
@@ -44,7 +44,7 @@ std::optional<real::LaunchedRank> launched_by(const CommandLine& line) {
   return launched;
 }
 
-// Asked before anything runs. What is to be known about times that are kept.
+// Called before anything runs. Returns what users should know about the times that are saved.
 std::string remark_on_times(const CommandLine& line, const std::string& backend, Rank ranks_on_this_host) {
   if (line.real.calibrate.empty()) {
     return {};
@@ -78,7 +78,7 @@ void keep_times(const CommandLine& line, const real::Run& run, Rank ranks_per_no
 
 RealScenario load_for_real_ranks(const CommandLine& line, std::optional<Rank> ranks) {
   require_scenario(line.file);
-  // Which backend it is depends on the number of ranks, and what the file means on the backend.
+  // The backend depends on the number of ranks, and the meaning of the file depends on the backend.
   const scenario::Scenario as_written = scenario::load_scenario(line.file, {.world_size = ranks});
   const std::string backend(real::find_backend(line.real.backend, as_written.options.world_size).name);
   return {scenario::load_scenario(line.file, {.world_size = ranks, .backend = backend}),

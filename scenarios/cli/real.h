@@ -1,6 +1,6 @@
 #pragma once
 
-// What the commands on real ranks share.
+// Shared by the commands on real ranks.
 
 #include <string>
 
@@ -9,18 +9,18 @@
 
 namespace rollcall::cli {
 
-// The scenario as it is to run on real ranks, and what it was written for.
+// The scenario to run on real ranks, and the backend that it was written for.
 struct RealScenario {
   scenario::Scenario scenario;
   scenario::RealRunOptions options;
   std::string written_for;  // the backend that the file names
 };
 
-// At `ranks` ranks, or as many as the file says. Throws UsageError, InvalidScenario, and real::Unavailable when
+// Loads it for `ranks` ranks, or as many as the file says. Throws UsageError, InvalidScenario, and real::Unavailable if
 // the machine cannot run the backend.
 RealScenario load_for_real_ranks(const CommandLine& line, std::optional<Rank> ranks);
 
-// Remarks on what the real run cannot show: debug levels it does not have, and the like.
+// Remarks on what the real run cannot show, such as debug levels that it does not have.
 void remark_on_limits(const CommandLine& line, const RealScenario& loaded);
 
 }  // namespace rollcall::cli

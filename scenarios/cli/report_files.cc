@@ -64,7 +64,7 @@ std::vector<ReportFile> report_files(const CommandLine& line, std::span<const st
 }
 
 bool wants_timeline(const std::vector<ReportFile>& files) {
-  // SARIF has it as the threads' flow.
+  // SARIF has it as its thread flows.
   return std::ranges::any_of(
       files, [](const ReportFile& each) { return each.kind == "html" || each.kind == "sarif"; });
 }

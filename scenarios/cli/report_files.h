@@ -1,7 +1,7 @@
 #pragma once
 
-// Reports in files, in addition to what a command prints: --report KIND=FILE, as often as one likes. How each kind is
-// written is the business of report_writers.h and of the command.
+// Reports in files, in addition to the command's output: --report KIND=FILE, any number of times. report_writers.h and
+// the commands write the kinds.
 
 #include <functional>
 #include <iosfwd>
@@ -17,23 +17,23 @@ namespace rollcall::cli {
 
 struct ReportFile {
   std::string kind;
-  std::string file;  // empty: standard output, for kinds that are read there
+  std::string file;  // empty: standard output, for kinds that go there
 };
 
-// By kind. They write to the stream.
+// The writers by kind. They write to the stream.
 using ReportWriters = std::vector<std::pair<std::string_view, std::function<void(std::ostream&)>>>;
 
-// The kinds of a run of scenarios, and of commands that have no run to report, or more than one.
+// The kinds for runs of scenarios, and for commands that have no run to report, or more than one.
 std::span<const std::string_view> run_kinds();
 std::span<const std::string_view> page_kinds();
 
-// What stands behind --report. Throws UsageError, for kinds that are not in the list too. To be asked before
+// Returns the files of --report. Throws UsageError, also for kinds that are not in the list. Call it before
 // anything runs.
 std::vector<ReportFile> report_files(const CommandLine& line, std::span<const std::string_view> kinds);
 
-// Whether one of the reports draws when things happened.
+// True if one of the reports draws a timeline.
 bool wants_timeline(const std::vector<ReportFile>& files);
-// The first file of that kind, or nothing.
+// The first file of that kind, or an empty string.
 std::string file_of(std::string_view kind, const std::vector<ReportFile>& files);
 
 // Writes them, each complete or not at all, and says so on standard error unless `line` is quiet. Throws
@@ -41,7 +41,7 @@ std::string file_of(std::string_view kind, const std::vector<ReportFile>& files)
 void write_reports(const CommandLine& line, const std::vector<ReportFile>& files,
                    const ReportWriters& writers);
 
-// The same, but a file that cannot be written is told on standard error, and does not keep the others from being
+// The same, but an error in one file is reported on standard error, and the others are still
 // written; the result is then false.
 bool write_all_reports(const CommandLine& line, const std::vector<ReportFile>& files,
                        const ReportWriters& writers);

@@ -16,7 +16,7 @@ namespace rollcall::cli {
 
 namespace {
 
-// Kinds that say the same of one run and of several.
+// The kinds that are the same for one run and for several.
 ReportWriters ci_writers(const viz::TestRun& run) {
   return {{"junit", [&run](std::ostream& out) { viz::junit_report(run, out); }},
           {"sarif", [&run](std::ostream& out) { out << viz::sarif_report(run, std::string(version())); }},

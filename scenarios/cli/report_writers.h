@@ -1,6 +1,6 @@
 #pragma once
 
-// How every kind of report of a run is written. What is given is borrowed by the result.
+// Writes every kind of report of a run. The result borrows its arguments.
 
 #include "scenarios/cli/report_files.h"
 #include "sim/report/report.h"
@@ -8,11 +8,11 @@
 
 namespace rollcall::cli {
 
-// Of one run: page_kinds().
+// For one run: page_kinds().
 ReportWriters writers_of(const Report& report);
-// Of one run, which `run` is as a test run: run_kinds().
+// For one run, which is also given as the test run `run`: run_kinds().
 ReportWriters writers_of(const Report& report, const viz::TestRun& run);
-// Of several: run_kinds().
+// For several runs: run_kinds().
 ReportWriters writers_of(const viz::TestRun& run);
 
 }  // namespace rollcall::cli

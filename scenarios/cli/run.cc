@@ -20,12 +20,12 @@ namespace rollcall::cli {
 
 namespace {
 
-// A scenario that says nothing expects `ok`.
+// A scenario without an expectation expects `ok`.
 bool is_as_expected(const Report& report) {
   return report.expected.value_or(finding_of(report.verdict) == nullptr);
 }
 
-// One scenario as a test run, for reports that know nothing else.
+// One scenario as a test run, for the kinds of reports that need one.
 viz::TestRun as_test_run(const CommandLine& line, const scenario::Scenario& scenario, const Report& report) {
   viz::TestRun run;
   run.outcomes.push_back(scenario::outcome_of(scenario, report, {scenario.file, 1, 1}));

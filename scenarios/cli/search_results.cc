@@ -23,10 +23,10 @@ struct Part {
   std::string file;
   Json result;
   sim::Slice shard;
-  bool is_whole = false;  // nothing of its part is left
+  bool is_whole = false;  // nothing in its part is left
 };
 
-// The shard that its bounds speak of; other bounds mean that something is left.
+// Reads the shard from its bounds; other bounds mean that something is left.
 void read_bounds(Part& part) {
   part.is_whole = true;
   for (const Json& bound : part.result["coverage"].value("bounds", Json::array())) {
@@ -36,15 +36,15 @@ void read_bounds(Part& part) {
   }
 }
 
-// What explore writes under these names, where it writes them.
+// Checks the types of the values that explore writes, if they exist.
 using HasType = bool (*)(const Json& value);
 
 bool is_text(const Json& value) { return value.is_string(); }
 bool is_flag(const Json& value) { return value.is_boolean(); }
 bool is_estimate(const Json& value) {
   return value.is_number() || value.is_null();
-}  // null: beyond all numbers
-// Far more than anybody explores, and sums of them are numbers still.
+}  // null: an infinite number
+// Far more than any search explores; sums of them still fit.
 bool is_count(const Json& value) {
   constexpr std::uint64_t most = 1'000'000'000'000'000;
   return value.is_number_unsigned() && value.get<std::uint64_t>() <= most;
@@ -151,7 +151,7 @@ Json join(const std::vector<Part>& parts) {
   const bool is_complete = parts.size() == parts.front().shard.count &&
                            std::ranges::all_of(parts, [](const Part& part) { return part.is_whole; });
   if (is_race(outcomes)) {
-    joined["verdict"] = "race";  // as one search would call it, though every part came to one thing
+    joined["verdict"] = "race";  // as one search would call it, though each part had a single outcome
   }
   joined["outcomes"] = outcomes;
   joined["failures"] = failures;

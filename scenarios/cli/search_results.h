@@ -1,6 +1,6 @@
 #pragma once
 
-// The results of `explore --shard`, joined.
+// Joins the results of `explore --shard`.
 
 #include <string>
 #include <vector>
@@ -10,22 +10,23 @@ namespace rollcall::cli {
 struct MergedResult {
   std::string json;          // as explore prints it
   std::string text;          // a summary
-  bool is_expected = false;  // of every part
+  bool is_expected = false;  // every part is as expected
   std::string verdict;
   std::string kind;
 };
 
-// A result, and what messages call it.
+// A result, and its name in messages.
 struct NamedResult {
   std::string name;
   std::string json;
 };
 
-// Of all parts of one search, in any order. Throws UsageError for results that do not belong together.
+// Joins all parts of one search, in any order. Throws UsageError for results that do not belong together.
 MergedResult merge_results(const std::vector<NamedResult>& results);
 
-// Of JSON results of one search, in any order. Throws UsageError for files that are none, or do not belong together,
-// and scenario::InvalidScenario for those that cannot be read.
+// Joins files with JSON results of one search, in any order. Throws UsageError for files that are not results, or do
+// not
+// belong together, and scenario::InvalidScenario for those that cannot be read.
 MergedResult merge_results(const std::vector<std::string>& files);
 
 }  // namespace rollcall::cli

@@ -1,6 +1,6 @@
 #pragma once
 
-// The files that `rollcall init` writes, as they stand in scenarios/starter.
+// The files that `rollcall init` writes, as they are in scenarios/starter.
 
 #include <string_view>
 

@@ -21,11 +21,11 @@ namespace fs = std::filesystem;
 struct SubjectRow {
   Subject subject;
   std::string_view noun;
-  std::string_view command;  // before the path; empty: none
-  std::string_view effect;   // what it does, after the command
+  std::string_view command;  // written before the path; empty if there is none
+  std::string_view effect;   // what the command does
 };
 
-// A script's ranks are the user's to choose; four show most mistakes.
+// The user may choose a script's number of ranks; four show most mistakes.
 constexpr std::array<SubjectRow, 8> rows = {{
     {Subject::scenario, "a scenario", "run", "simulates it"},
     {Subject::scenarios, "a directory of scenarios", "test", "runs them as tests"},
@@ -58,7 +58,7 @@ bool says_times(std::string_view start) {
          (has(start, "algbw") && has(start, "busbw"));
 }
 
-// Comments are ours: JSON of others has none.
+// Only our own JSON files have comments.
 Subject subject_of_json(std::string_view start) {
   if (says_trace(start)) {
     return Subject::trace;
@@ -80,7 +80,7 @@ bool is_python(const fs::path& path, std::string_view start) {
   return path.extension() == ".py" || (first.starts_with("#!") && has(first, "python"));
 }
 
-// Logs may begin with a bracket, too: "[rank1]: ...", "[2026-11-23 ...".
+// Logs may begin with a bracket as well: "[rank1]: ...", "[2026-11-23 ...".
 bool begins_as_json(std::string_view start) {
   constexpr std::string_view blank = " \t\r\n";
   const std::size_t first = start.find_first_not_of(blank);

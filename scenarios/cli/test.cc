@@ -33,15 +33,15 @@ namespace fs = std::filesystem;
 using Status = viz::TestOutcome::Status;
 
 volatile std::sig_atomic_t interrupted = 0;
-void (*handler_before)(int) = SIG_DFL;  // what the program does about signals otherwise
+void (*handler_before)(int) = SIG_DFL;  // the program's usual signal handler
 
-// A second signal ends the program at once: whoever sends two means it.
+// A second signal ends the program at once: a user who sends two means it.
 void on_interrupt(int signal) {
   interrupted = 1;
   std::signal(signal, handler_before);
 }
 
-// Ctrl-C, and what CI sends when a job is canceled. Waiting system calls are to return.
+// Handles Ctrl-C, and the signal that CI sends when a job is canceled. Waiting system calls must return.
 void listen_for_interrupts() {
   struct sigaction action {};
   action.sa_handler = on_interrupt;
@@ -66,7 +66,7 @@ scenario::KeywordExpression expression(std::string_view option, const std::strin
   throw UsageError(fmt::format("{}: {}", option, error.what()));
 }
 
-// What is to run, in order. Throws UsageError.
+// The cases to run, in order. Throws UsageError.
 std::vector<scenario::Collected> collected(const std::vector<std::string>& paths) try {
   return scenario::collect(paths);
 } catch (const scenario::NotFound& error) {
@@ -94,14 +94,14 @@ Chosen choose(const CommandLine& line) {
   if (line.test.last_failed) {
     selection.addresses = scenario::last_failed();
     std::vector<scenario::Collected> failed = scenario::select(cases, selection);
-    if (!failed.empty()) {  // as pytest: when none of them failed, all are run
+    if (!failed.empty()) {  // like pytest: if none of them failed, all are run
       cases = std::move(failed);
     }
   }
   return {cases, count - cases.size()};
 }
 
-// Those with a failure that `explore` has found come first.
+// Cases with a failure that `explore` has found come first.
 void put_known_first(const std::vector<scenario::StoredFailure>& known,
                      std::vector<scenario::Collected>& cases) {
   std::ranges::stable_partition(cases, [&known](const scenario::Collected& each) {
@@ -152,14 +152,16 @@ scenario::TestOptions options_of(const CommandLine& line, const std::vector<Repo
   return options;
 }
 
-// The page of each scenario goes to a folder beside the overview as soon as it is there: it would be a lot to keep.
+// Writes the page of each scenario to a folder next to the overview as soon as it is complete, because keeping all
+// pages
+// would take much memory.
 class Pages {
  public:
   explicit Pages(const std::string& overview) : overview_(overview) {
     if (!overview_.empty()) {
       const fs::path path(overview_);
       folder_ = path.parent_path() / (path.stem().string() + "_files");
-      std::error_code unable;  // then writing says why
+      std::error_code unable;  // then write_file says why
       fs::create_directories(folder_, unable);
     }
   }
@@ -188,7 +190,7 @@ class Pages {
   bool wrote_all_ = true;
 };
 
-// Plain lines for logs; on a terminal one line that changes, and -v for the others.
+// Prints plain lines for logs; on a terminal one changing line, and the others with -v.
 class Printer {
  public:
   Printer(const CommandLine& line, std::size_t count)
@@ -250,10 +252,10 @@ class Printer {
   bool lists_all_;
   viz::TextStyle style_;
   std::size_t failed_ = 0;
-  std::string text_;  // for --output, which is written as a whole
+  std::string text_;  // for --output, which is written at once
 };
 
-// GitHub shows what stands in this file on the page of the job. Others may have written to it handler_before.
+// GitHub shows the contents of this file on the job's page. Other steps may have written to it before.
 bool append_step_summary(const viz::TestRun& run) {
   const char* file = std::getenv("GITHUB_STEP_SUMMARY");
   if (file == nullptr || *file == '\0') {

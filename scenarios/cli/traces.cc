@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A browser has about 2 GB for a trace, and needs several times its size.
+// A browser has about 2 GB for a trace and needs several times its size.
 constexpr std::size_t many_spans = 1'000'000;
 
 Time parse_time(std::string_view text) {
@@ -55,7 +55,7 @@ Writer writer_for(const std::string& file) {
   return is_protobuf ? viz::perfetto_trace : viz::chrome_trace;
 }
 
-// The ending says the format. What is no regular file, such as a pipe, has none.
+// The ending names the format. Files that are not regular, such as pipes, need none.
 void require_known_ending(const std::string& file) {
   constexpr std::array<std::string_view, 4> endings = {".json", ".json.gz", ".pftrace", ".pftrace.gz"};
   std::error_code missing;
@@ -128,7 +128,7 @@ viz::TraceOptions trace_options(const TraceArguments& arguments, Rank world_size
 }
 
 void check_trace_directory(const TraceArguments& arguments, Rank world_size) {
-  std::error_code missing;  // then nothing is in the way
+  std::error_code missing;  // then there are no old files
   for (fs::directory_iterator it(arguments.directory, missing), end; !missing && it != end;
        it.increment(missing)) {
     const std::string name = it->path().filename().string();

@@ -1,6 +1,6 @@
 #pragma once
 
-// The timelines that `run` leaves behind: --trace, --trace-dir, --timeline.
+// The timelines that `run` writes: --trace, --trace-dir, --timeline.
 
 #include <string>
 
@@ -12,13 +12,14 @@ namespace rollcall::cli {
 
 bool wants_timeline(const TraceArguments& arguments);
 
-// A run's report for the terminal, with the chart below it if one is asked for.
+// A run's report for the terminal, followed by the chart if it is requested.
 std::string text_of(const CommandLine& line, const Report& report, const viz::TraceOptions& options);
 
-// What the arguments select, in a world of that size. Throws UsageError. To be asked before anything runs.
+// The part that the arguments select, in a world of that size. Throws UsageError. Call it before anything
+// runs.
 viz::TraceOptions trace_options(const TraceArguments& arguments, Rank world_size);
 
-// Refuses a directory with files of a run with other ranks: readers would mix the two. Throws UsageError.
+// Throws UsageError if the directory has files of a run with other ranks: readers would mix the two.
 void check_trace_directory(const TraceArguments& arguments, Rank world_size);
 
 // Writes the files, and says so on standard error unless `line` is quiet. Throws viz::OutputError.

@@ -65,7 +65,7 @@ Page page_of_two(const CommandLine& line, const std::string& first, const std::s
   };
 }
 
-// What makes one kind of page.
+// The kinds of pages.
 enum class PageKind : std::uint8_t { run, dumps, trace };
 
 PageKind page_kind_of(const std::string& path) {
@@ -87,7 +87,7 @@ PageKind page_kind_of(const std::string& path) {
   return PageKind::run;
 }
 
-// Many paths are one job's dumps or traces; two runs are compared.
+// Several paths are one job's dumps or traces; two runs are compared.
 Page page_of(const CommandLine& line) {
   const std::vector<std::string>& paths = line.paths;
   const PageKind kind = page_kind_of(paths.front());
@@ -109,14 +109,14 @@ Page page_of(const CommandLine& line) {
   return paths.size() == 1 ? page_of_run(line, paths[0]) : page_of_two(line, paths[0], paths[1]);
 }
 
-// A folder is often given with a stroke behind its name.
+// A folder's name often ends with a slash.
 std::string name_of(const fs::path& path) {
   const fs::path name = path.has_filename() ? path.filename() : path.parent_path().filename();
   const std::string stem = name.stem().string();
   return stem.empty() || stem == "." || stem == ".." ? "report" : stem;
 }
 
-// In a folder of its own, so that no other user of the machine can have put a link there.
+// Uses a new folder, so that no other user of the machine can have put a link there.
 std::string temporary_page(const std::string& path) {
   std::error_code error;
   std::string folder = (fs::temp_directory_path(error) / "rollcall-XXXXXX").string();
@@ -127,7 +127,7 @@ std::string temporary_page(const std::string& path) {
   return (fs::path(folder) / (name_of(path) + ".html")).string();
 }
 
-// Nothing is lost where there is no browser: the page is written, and its path is printed.
+// Nothing is lost without a browser: the page is written, and its path is printed.
 void open_in_browser(const std::string& page) {
   const int status = real::ChildProcess([&] {
                        const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);

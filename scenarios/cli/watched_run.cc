@@ -13,10 +13,10 @@ namespace rollcall::cli {
 
 namespace {
 
-// Of what is left when a run begins; reports and traces need some, too.
+// The usable share of the memory that is left when a run begins; reports and traces need some, too.
 constexpr std::int64_t usable_tenths = 9;
 
-// Throws UsageError where there is not enough for the ranks alone.
+// Throws UsageError if there is not enough memory for the ranks alone.
 void require_room(Rank ranks) {
   const std::int64_t addresses =
       ranks * static_cast<std::int64_t>(sim::StackArena::bytes_each(static_cast<std::size_t>(ranks)));

@@ -1,6 +1,6 @@
 #pragma once
 
-// A scenario that is about to be run, with somebody looking on: how far it is, and that it stays within memory.
+// Runs a scenario with progress and within the memory of the machine.
 
 #include <string>
 
@@ -10,12 +10,12 @@ namespace rollcall::cli {
 
 class Progress;
 
-// Lets `progress` say how far runs of the scenario are, and ends them as limit_reached when they take nearly all the
-// memory that is left now, or what the scenario allows. Both are borrowed. Throws UsageError where its ranks alone need
-// more than there is.
+// Lets `progress` show how far runs of the scenario are, and ends them with limit_reached if they take nearly all the
+// memory that is left now, or the scenario's limit. Both are borrowed. Throws UsageError if its ranks alone need
+// more memory than there is.
 void watch(scenario::Scenario& loaded, Progress& progress);
 
-// Reads a scenario file, and watches it. Throws InvalidScenario as well.
+// Reads a scenario file, and calls watch(). Throws InvalidScenario as well.
 scenario::Scenario load_watched(const std::string& address, Progress& progress,
                                 const scenario::Overrides& overrides = {});
 

@@ -97,7 +97,7 @@ Claim compare_calls(const Facts& first, const Facts& second, const Sides& sides)
   return claim;
 }
 
-// Bit by bit, for all calls that completed on both sides.
+// Compares bit by bit, for all calls that completed on both sides.
 Claim compare_results(const Facts& simulated, const Facts& real) {
   std::int64_t results = 0;
   std::int64_t equal = 0;

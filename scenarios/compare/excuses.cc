@@ -14,7 +14,7 @@ namespace {
 
 struct Excuse {
   std::string because;
-  std::string_view from = "verdict";  // the first claim it holds for; it holds for all that follow
+  std::string_view from = "verdict";  // the first claim it applies to; it also applies to all later ones
 };
 
 RankSet crashed_ranks(const Facts& facts) {
@@ -27,7 +27,7 @@ RankSet crashed_ranks(const Facts& facts) {
   return ranks;
 }
 
-// A call that the real backend does not have (sim/c10d/backend.cc).
+// The real backend lacks a call (sim/c10d/backend.cc).
 std::optional<Excuse> lacks_a_call(const Facts&, const Facts& real) {
   constexpr std::string_view refusal = "NotImplementedError: this backend does not support ";
   for (const RankFact& rank : real.ranks) {
@@ -43,7 +43,7 @@ std::optional<Excuse> was_stopped(const Facts&, const Facts& real) {
                       : std::nullopt;
 }
 
-// A race is a claim that some run goes wrong, not that this one does.
+// A race says that some run goes wrong, not that this one does.
 std::optional<Excuse> is_a_race(const Facts& simulated, const Facts& real) {
   if (simulated.verdict != "race" || real.verdict == "race") {
     return std::nullopt;
@@ -51,7 +51,7 @@ std::optional<Excuse> is_a_race(const Facts& simulated, const Facts& real) {
   return Excuse{"a race shows only in some runs, and in this one other ranks or threads came first"};
 }
 
-// Whoever sends first is received first, and all that follows may depend on it.
+// The first message is received first, and everything after it may depend on that.
 std::optional<Excuse> received_from_others(const Facts& simulated, const Facts& real) {
   constexpr std::string_view from_anyone = "completed, from ";
   for (std::size_t rank = 0; rank < std::min(simulated.ranks.size(), real.ranks.size()); ++rank) {
@@ -70,7 +70,7 @@ std::optional<Excuse> received_from_others(const Facts& simulated, const Facts& 
   return std::nullopt;
 }
 
-// From the first abort on. A rank that would abort by itself may hear of another's end before it does.
+// Applies from the first abort on. A rank that would abort on its own may learn of another rank's end before it does.
 std::optional<Excuse> lost_a_rank(const Facts& simulated, const Facts& real) {
   const RankSet crashed = crashed_ranks(real);
   const RankSet predicted = crashed_ranks(simulated);
@@ -83,7 +83,7 @@ std::optional<Excuse> lost_a_rank(const Facts& simulated, const Facts& real) {
       "place"};
 }
 
-// Errors of Gloo's transport as one (tcp/pair.cc, tcp/unbound_buffer.cc).
+// Replaces all errors of Gloo's transport (tcp/pair.cc, tcp/unbound_buffer.cc) with one text.
 std::string without_transport(const std::string& text) {
   static const std::regex transport(
       R"((\[gloo/transport/tcp/\w+\.cc\] (Timed out waiting|Connection closed by peer)|)"
@@ -108,8 +108,8 @@ bool has_timed_out(const RankFact& rank) {
   });
 }
 
-// Once a rank's wait has timed out it closes its connections, and the others, whose waits end in that moment, may
-// see either.
+// When a rank's wait has timed out, it closes its connections, and the others, whose waits end at the same moment, may
+// see either error.
 std::optional<Excuse> timed_out(const Facts& simulated, const Facts& real) {
   if (!std::ranges::any_of(simulated.ranks, has_timed_out) ||
       !std::ranges::equal(simulated.ranks, real.ranks, same_but_for_transport)) {
@@ -118,7 +118,7 @@ std::optional<Excuse> timed_out(const Facts& simulated, const Facts& real) {
   return Excuse{"which transport error a rank sees when others also time out is a race", "errors"};
 }
 
-// Ranks that give other lists overwrite each other's addresses in the store (ProcessGroupGloo.cpp connects all
+// Ranks that pass different lists overwrite each other's addresses in the store (ProcessGroupGloo.cpp connects all
 // members of a list under its group's name).
 std::optional<Excuse> made_other_groups(const Facts& simulated, const Facts& real) {
   constexpr FindingKind kind = FindingKind::group_args_mismatch;
@@ -137,7 +137,7 @@ std::optional<Excuse> ran_into_a_limit(const Facts& simulated, const Facts& real
   return Excuse{"each real rank counts its own steps; simulated ranks share one count", "ranks"};
 }
 
-// Calls that differ only in whether they had completed when their rank ended before its time.
+// True if calls differ only in whether they had completed when their rank ended prematurely.
 bool same_but_for_the_end(const RankFact& a, const RankFact& b) {
   const bool ended_early = a.state == b.state && (a.state == to_string(RankClass::State::raised) ||
                                                   a.state == to_string(RankClass::State::crashed));
@@ -150,7 +150,7 @@ bool same_but_for_the_end(const RankFact& a, const RankFact& b) {
   });
 }
 
-// The host of a rank that runs ahead of its GPU takes what it knows of the GPU with it.
+// A host that runs ahead of its GPU may end before it learns what its GPU has completed.
 std::optional<Excuse> ended_ahead_of_its_gpu(const Facts& simulated, const Facts& real) {
   if (traits_of(real.backend).device != DeviceType::cuda ||
       !std::ranges::equal(simulated.ranks, real.ranks, same_but_for_the_end)) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// Excuses: why claims that differ say nothing about the simulator. One run of real ranks is one of many that the
-// program can have, and shows less than a simulation; what it cannot show is not counted against either side.
+// Excuses: reasons why differing claims say nothing about the simulator. One run of real ranks is one of many that the
+// program can have, and shows less than a simulation; what it cannot show counts against neither side.
 
 #include <vector>
 
@@ -9,7 +9,7 @@
 
 namespace rollcall::compare {
 
-// Makes differences that have an excuse into claims that cannot be judged, with the reason. `claims` are those of
+// Turns differences that have an excuse into claims that cannot be judged, with the reason. `claims` are those of
 // compare(), in its order.
 void excuse_differences(const Facts& simulated, const Facts& real, std::vector<Claim>& claims);
 

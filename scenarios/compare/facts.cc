@@ -13,7 +13,7 @@ namespace {
 
 bool order_matters(const Op& op) {
   if (op.kind == OpKind::recv && op.root < 0) {
-    return true;  // whoever sends first
+    return true;  // takes the message that arrives first
   }
   const bool mixes =
       op.reduce == ReduceOp::sum || op.reduce == ReduceOp::product || op.reduce == ReduceOp::avg;
@@ -33,7 +33,7 @@ std::string state_of(const RankClass& state) {
   return std::string(to_string(state.state));
 }
 
-// A line that raised is the file's and no call's: empty.
+// Empty if a statement raised, because its place is not a call.
 std::string place_of(const Place& place) {
   if (place.call.group.empty()) {
     return {};
@@ -48,7 +48,7 @@ std::string place_of(const Place& place) {
   return text;
 }
 
-// Of a receive from anyone.
+// The outcome of a receive from any source.
 std::string completed_from(Rank source) { return fmt::format("completed, from {}", source); }
 
 std::vector<CallFact> calls_of(const std::vector<real::Record>& log) {
@@ -89,13 +89,17 @@ std::vector<CallFact> calls_of(const std::vector<real::Record>& log) {
   return calls;
 }
 
-// An expression is tried at every letter, and most texts have nothing for it: those without `sign` are left alone.
+// Replaces matches only in texts that contain `sign`: the expression is tried at every character, and most texts have
+// no
+// match.
 std::string replaced_where(const std::string& text, const char* sign, const std::regex& expression,
                            const char* replacement) {
   return text.find(sign) == std::string::npos ? text : std::regex_replace(text, expression, replacement);
 }
 
-// "../gloo/transport/tcp/pair.cc:598" as "gloo/transport/tcp/pair.cc". Words may be long, and are gone through once.
+// Shortens "../gloo/transport/tcp/pair.cc:598" to "gloo/transport/tcp/pair.cc". Words may be long, so each is scanned
+// only
+// once.
 std::string with_short_sources(const std::string& text) {
   static const std::regex source(R"(gloo/\w+(?:/\w+)*\.(?:cc|h)(?=:\d))");
   std::string shortened;
@@ -122,9 +126,9 @@ std::string with_short_sources(const std::string& text) {
 std::string normalized_error(std::string text) {
   static const std::regex address(R"(\s*\[[0-9a-fA-F.:]+\](?::\d+)?)");  // " [127.0.0.1]:34567"
   static const std::regex duration(R"(\b\d+ms\b)");
-  // How a closed connection shows depends on what was in the socket.
+  // How a closed connection is reported depends on what was in the socket.
   static const std::regex closed(R"((?:Read|Write) error: (?:Connection reset by peer|Broken pipe))");
-  // Which of several failures a rank of a monitored barrier sees first is a race.
+  // Which of several failures a rank in a monitored barrier sees first is a race.
   constexpr std::string_view original = "Original exception: \n";
   if (const std::size_t at = text.find(original); at != std::string::npos) {
     text.replace(at + original.size(), std::string::npos, "...");

@@ -1,7 +1,7 @@
 #pragma once
 
-// Facts: what a run claims, in values that can be laid beside those of another run of the same program. A
-// simulation has them, a real run has them, and a *.result.json holds those of a real run for later.
+// Facts: what a run claims, as values that can be compared with those of another run of the same program. A
+// simulation has them, a real run has them, and a *.result.json stores those of a real run for later.
 
 #include <cstdint>
 #include <string>
@@ -15,11 +15,12 @@ namespace rollcall::compare {
 
 // One call of one rank.
 struct CallFact {
-  std::string call;     // "all_reduce(numel=4, float32, SUM) on world"
-  std::string outcome;  // "completed", "completed, from 2" of a receive from anyone, "pending", or the error
-  std::uint64_t digest = 0;  // of its results; 0: none
-  // The results may depend on an order that the backend chooses: of float additions in their last bits, of
-  // sends to a receive from anyone altogether.
+  std::string call;          // "all_reduce(numel=4, float32, SUM) on world"
+  std::string outcome;       // "completed", "completed, from 2" for any source, "pending", or the error
+  std::uint64_t digest = 0;  // of its results; 0 if it has none
+  // The results may depend on an order that the backend chooses: float additions in their last bits, a
+  // receive
+  // from any source entirely.
   bool order_matters = false;
 
   friend bool operator==(const CallFact&, const CallFact&) = default;
@@ -27,12 +28,12 @@ struct CallFact {
 
 struct RankFact {
   std::string state;  // "finished", "waiting in all_reduce #5 on world", "raised", "crashed"
-  std::string error;  // raised, crashed: what, without addresses and lines of the library's source
+  std::string error;  // raised, crashed: the error, without addresses and source lines of the library
   std::vector<std::string> output;
   std::vector<CallFact> calls;
 };
 
-// One kind of call: how long it took, each time, on a GPU.
+// One kind of call, and how long each call took on a GPU.
 struct CallTimes {
   OpKind kind = OpKind::all_reduce;
   Dtype dtype = Dtype::float32;
@@ -51,21 +52,22 @@ struct Facts {
   std::string verdict;  // "deadlock"
   FindingKind kind = FindingKind::ok;
   std::string culprits;  // "0"; "none"
-  std::string place;     // "all_reduce #5 on world, ranks 1-3 wait for rank 0"; may be empty
-  bool stopped = false;  // by a deadline: what was still to come is unknown
+  std::string place;     // "all_reduce #5 on world, ranks 1-3 there, rank 0 missing"; may be empty
+  bool stopped = false;  // by a deadline: the rest of the run is unknown
   bool has_calls = true;
   std::vector<RankFact> ranks;
   std::vector<CallTimes> times{};  // of a real run
-  std::string no_times{};          // why they mean nothing; empty: they mean something
+  std::string no_times{};          // why the times are meaningless; empty if they are not
 };
 
-// `logs` by rank: what real::Recorder wrote. Without any, the calls are unknown.
+// `logs` by rank, as real::Recorder writes them. Without logs, the calls are unknown.
 Facts facts_of(const Report& report, const std::vector<std::vector<real::Record>>& logs);
 
-// Of a real run, with times where its calls ran on GPUs.
+// The facts of a real run, with times if its calls ran on GPUs.
 Facts facts_of_run(const real::Run& run, Rank ranks_per_node = 8);
 
-// The text of an error as it is the same in two builds of one library: no path and line of its source, no
+// The text of an error in a form that is the same in two builds of one library: no path and line of its
+// source, no
 // addresses of sockets, no ports.
 std::string normalized_error(std::string text);
 

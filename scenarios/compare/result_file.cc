@@ -71,7 +71,7 @@ CallTimes times_from_json(const Json& json) {
   return times;
 }
 
-// Empty where nothing is wrong.
+// The word is empty if nothing is wrong.
 FindingKind kind_from_json(const std::string& word) {
   const std::optional<FindingKind> kind = word.empty() ? FindingKind::ok : parse_finding_kind(word);
   return kind ? *kind : throw std::runtime_error("it has a finding that this program does not know");

@@ -1,7 +1,7 @@
 #pragma once
 
-// *.result.json: what real ranks did, kept so that it can be compared later and elsewhere, in CI for
-// instance. Digests of results, not results; the versions and the machine that gave them; and whether its
+// *.result.json: what real ranks did, stored to be compared later and elsewhere, for example in
+// CI. It has digests of results, not results; the versions and the machine that produced them; and whether its
 // times mean anything.
 
 #include <stdexcept>
@@ -13,7 +13,7 @@
 
 namespace rollcall::compare {
 
-// A file that is not a result file. The text names the file and what is wrong.
+// The file is not a result file. The message names the file and what is wrong.
 struct InvalidResult : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -22,7 +22,7 @@ struct Circumstances {
   std::string deadline;
 };
 
-// This machine: its system, and what rollcall doctor says of its libraries, drivers and GPUs.
+// This machine: its system, and what rollcall doctor says about its libraries, drivers, and GPUs.
 nlohmann::ordered_json machine();
 
 // JSON, with a final newline.

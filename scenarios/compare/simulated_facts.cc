@@ -26,7 +26,7 @@ SimulatedRun simulate(const scenario::Scenario& scenario, bool timeline) {
       scenario::run(scenario, {.timeline = timeline, .decorate = [&](Backend& inner) {
                                  return std::make_unique<real::Recorder>(inner, sinks.emplace_back(), clock);
                                }});
-  // Of the first of the schedules that were tried: the real ranks take the same decisions.
+  // Takes the logs of the first schedule that was tried: the real ranks make the same decisions.
   sinks.resize(static_cast<std::size_t>(scenario.options.world_size));
   std::vector<std::vector<real::Record>> logs;
   for (MemorySink& sink : sinks) {

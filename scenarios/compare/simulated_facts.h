@@ -15,7 +15,7 @@ struct SimulatedRun {
 SimulatedRun simulate(const scenario::Scenario& scenario, bool timeline = false);
 
 Facts simulated_facts(const scenario::Scenario& scenario);
-// Of a program in C++.
+// The same for a program in C++.
 Facts simulated_facts(sim::Options options, const sim::Program& program);
 
 }  // namespace rollcall::compare

@@ -21,10 +21,10 @@ namespace {
 
 constexpr std::size_t repeats_least = 3;
 
-// A collective, of all members.
+// A collective, with all its members.
 struct Met {
   Op op;
-  std::vector<Rank> ranks;  // that it completed on, global
+  std::vector<Rank> ranks;  // global ranks on which it completed
   Duration least = std::numeric_limits<Duration>::max();
 };
 using Calls = std::map<std::pair<GroupId, std::int64_t>, Met>;  // by number in the group

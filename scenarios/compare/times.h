@@ -1,6 +1,6 @@
 #pragma once
 
-// How long collectives took on GPUs, by events around each, beside what is expected of the cluster.
+// How long collectives took on GPUs, measured by events around each, compared with what is expected of the cluster.
 
 #include <optional>
 #include <string>
@@ -12,21 +12,22 @@
 
 namespace rollcall::compare {
 
-// From what the ranks logged. A call's time is that of the member that waited least for others. The first call of each
-// group is left out: it connects.
+// Computed from the ranks' logs. A call's time is that of the member that waited least for others. The first call of
+// each group is left out, because it connects.
 std::vector<CallTimes> times_of(const std::vector<std::vector<real::Record>>& logs, Rank ranks_per_node);
 
-// Why times of that many ranks on this machine would mean nothing; empty: they mean something. Asks the GPUs.
+// The reason why times of that many ranks on this machine would be meaningless; empty if they are not. Asks the GPUs.
 struct NoTimes {
   std::string because{};
-  bool is_stand_in = false;  // they can be kept, to try how that works
+  bool is_stand_in = false;  // the times can be saved anyway, to try the procedure
 };
 NoTimes why_no_times(const std::string& backend, Rank ranks_on_this_host);
 
-// One for each kind of call and size, or one that says why there are none.
+// One claim for each kind of call and size, or one that says why there are none.
 std::vector<Claim> time_claims(const Facts& real, const std::optional<cost::Cluster>& cluster);
 
-// What `predict --calibrate` and `slow` read: medians. `remark`: what is to be known about them; may be empty.
+// The file that `predict --calibrate` and `slow` read: medians. `remark`: what users should know about them; may be
+// empty.
 std::string calibration_file(const std::vector<CallTimes>& times, const std::string& remark);
 
 }  // namespace rollcall::compare

@@ -13,7 +13,7 @@ namespace rollcall::scenario {
 
 CaseAddress parse_address(const std::string& text) {
   const std::size_t sign = text.find("::");
-  std::error_code ignored;  // then it is not a file of this name
+  std::error_code ignored;  // then there is no file of this name
   if (sign == std::string::npos || std::filesystem::exists(text, ignored)) {
     return {text, ""};
   }

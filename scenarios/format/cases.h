@@ -1,7 +1,7 @@
 #pragma once
 
-// The cases of a scenario file: one, or one for every combination of its matrix. A case is addressed as pytest
-// does it: FILE::name[world_size=4].
+// The cases of a scenario file: one, or one for every combination of its matrix. A case is addressed as in
+// pytest: FILE::name[world_size=4].
 
 #include <cstdint>
 #include <string>
@@ -17,36 +17,36 @@ namespace rollcall::scenario {
 
 class Diagnostics;
 
-// What a user writes to name scenarios: a file, and which of its cases.
+// What a user writes to name scenarios: a file, and which of its cases to use.
 struct CaseAddress {
   std::string file;
   std::string selection;  // "name", "name[world_size=4]" or "[world_size=4]"; empty: all
 };
 
-// "FILE" or "FILE::selection". A file whose name has "::" in it is taken for itself.
+// Parses "FILE" or "FILE::selection". A file whose name contains "::" is taken as it is.
 CaseAddress parse_address(const std::string& text);
 
-// One thing to run.
+// One case to run.
 struct Case {
   std::string file;
   std::string name;        // "uneven inputs"
   std::string parameters;  // "world_size=4,backend=gloo"; empty: the file has no matrix
   std::vector<std::string> tags;
-  Position expect{};  // where the file says the expected outcome of its run; its beginning where it does not
+  Position expect{};  // where the file states the expected outcome; otherwise its beginning
 
   std::string title() const;    // "uneven inputs[world_size=4]"
   std::string address() const;  // "FILE::uneven inputs[world_size=4]"
   bool matches(std::string_view selection) const;
 };
 
-// What the file is called: its name, or that of the file.
+// The scenario's name, or else the file's name.
 std::string name_of(const Json& root, const std::string& file);
 
-// In order of the file; a matrix varies its last key fastest. Only as much of the file is read as that takes: whether
-// a case can run is for load_scenario. Throws InvalidScenario for what is no JSON.
+// Returns the cases in file order; a matrix varies its last key fastest. Reads only as much of the file as this needs:
+// load_scenario decides whether a case can run. Throws InvalidScenario if the file is not JSON.
 std::vector<Case> cases_of(const std::string& file);
 
-// One combination of a matrix: what it sets, and how it is called. Keys that name no field of a scenario are
+// One combination of a matrix: what it sets, and its name. Keys that name no field of a scenario are
 // variables of its expressions.
 struct Combination {
   std::string parameters;
@@ -54,10 +54,11 @@ struct Combination {
   std::vector<std::pair<std::string, std::int64_t>> constants;
 };
 
-// Of a file's root. Without a matrix, and with one that check_matrix refuses, a single one that sets nothing.
+// The combinations of a file's root. Without a matrix, or with one that check_matrix refuses, a single one that sets
+// nothing.
 std::vector<Combination> combinations_of(const Json& root);
 
-// Says what is wrong with a matrix. The root has passed the schema.
+// Reports what is wrong with a matrix. The root has passed the schema.
 void check_matrix(const Json& root, Diagnostics& diagnostics);
 
 }  // namespace rollcall::scenario

@@ -21,7 +21,7 @@ using cost::PathType;
 
 constexpr double giga = 1e9;
 
-// Every word has passed the schema's enum; the position in it is the enumerator.
+// The word has passed the schema's enum; its position is the enumerator.
 template <std::size_t count>
 std::size_t position(std::string_view word, const std::array<std::string_view, count>& words) {
   return static_cast<std::size_t>(std::ranges::find(words, word) - words.begin());
@@ -33,7 +33,7 @@ PathType path_named(std::string_view name) {
   return static_cast<PathType>(position(name, names));
 }
 
-// Reads one object that describes a cluster, into what the preset it builds on says.
+// Reads one object that describes a cluster, on top of the values of its preset.
 class ClusterReader {
  public:
   ClusterReader(const Json& object, Diagnostics& diagnostics) : object_(object), diagnostics_(diagnostics) {}
@@ -70,7 +70,7 @@ class ClusterReader {
     if (!preset) {
       return false;
     }
-    // A machine alone is enough where the object says how many there are.
+    // A machine's name is enough if the object says how many there are.
     const cost::Cluster* machine = cost::find_machine(preset->text());
     if (machine != nullptr && (object_.find("nodes") || object_.find("gpus_per_node"))) {
       cluster = *machine;
@@ -102,7 +102,7 @@ class ClusterReader {
     }
   }
 
-  // True when the object says what the machines are.
+  // True if the object describes the machines.
   bool read_machine(cost::Cluster& cluster) {
     const auto links = object_.find("links");
     const auto graphs = object_.find("graphs");
@@ -176,7 +176,7 @@ class ClusterReader {
     return row;
   }
 
-  // The preset's graphs belong to the preset's links.
+  // The preset's graphs are valid only for the preset's links.
   static void drop_outdated(const Links& before, cost::Cluster& cluster) {
     Links same_inside = cluster.links;
     same_inside.nics = before.nics;
@@ -186,7 +186,7 @@ class ClusterReader {
     same_inside.sharp = before.sharp;
     same_inside.network = before.network;
     Links same_outside = before;
-    same_outside.sharp = cluster.links.sharp;  // adds to what the search found, and changes none of it
+    same_outside.sharp = cluster.links.sharp;  // adds to the search's results, but does not change them
     same_outside.network = cluster.links.network;
     if (!(same_inside == before)) {
       cluster.layouts.clear();
@@ -221,7 +221,7 @@ class ClusterReader {
     }
   }
 
-  // Given graphs hold for the cluster as described, whatever was known before.
+  // Given graphs apply to the cluster as described, whatever was known before.
   void read_graphs(const Json& graphs, cost::Cluster& cluster) {
     cost::Graphs known;
     known.tree.pattern = ChannelGraph::Pattern::balanced_tree;

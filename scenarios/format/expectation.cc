@@ -42,7 +42,7 @@ void compare_if_given(Sentences& unmet, std::string_view what, const std::option
   }
 }
 
-// The ranks to blame: all of them, or, where the report cannot decide between more, those it lists first.
+// The ranks to blame: all of them or, if the report cannot decide between several sets, those it lists first.
 void compare_culprits(Sentences& unmet, const RankSet& expected, const Verdict& verdict) {
   if (!blames(verdict, expected)) {
     const Finding* finding = finding_of(verdict);

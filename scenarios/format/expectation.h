@@ -19,7 +19,7 @@ struct Report;
 namespace rollcall::scenario {
 
 struct Expectation {
-  // Where a run came apart. What is absent may be anything.
+  // The place where a run failed. Members that are absent may have any value.
   struct At {
     std::optional<std::string> op;
     std::optional<std::string> group;
@@ -28,14 +28,14 @@ struct Expectation {
     std::optional<RankSet> missing;
     friend bool operator==(const At&, const At&) = default;
   };
-  // What each of `ranks` prints.
+  // The lines that each of `ranks` prints.
   struct Prints {
     RankSet ranks;
     std::vector<std::string> lines;
     friend bool operator==(const Prints&, const Prints&) = default;
   };
 
-  // What a tensor of each of `ranks` holds when the rank's program has ended.
+  // The value of a tensor on each of `ranks` when the rank's program has ended.
   struct Values {
     RankSet ranks;
     std::string tensor;
@@ -49,16 +49,16 @@ struct Expectation {
     std::int64_t calls = 0;
     friend bool operator==(const Count&, const Count&) = default;
   };
-  // What a change must not make worse.
+  // Bounds that a change must not exceed.
   struct AtMost {
     std::optional<Duration> simulated_time;
     std::optional<std::int64_t> shadow_collectives;  // issued by all ranks that have joined
-    std::optional<Duration> idle_time;               // that all ranks together wait for others in calls
+    std::optional<Duration> idle_time;               // total time that ranks wait for others in calls
     friend bool operator==(const AtMost&, const AtMost&) = default;
   };
 
   std::string verdict = "ok";
-  std::optional<FindingKind> kind;  // or the same fault in the words of recordings
+  std::optional<FindingKind> kind;  // or the word for the same fault in recordings
   std::optional<RankSet> culprits;
   std::optional<At> at;
   std::optional<std::vector<std::string>> output;  // of all ranks together, rank by rank
@@ -68,13 +68,14 @@ struct Expectation {
   AtMost at_most;
   std::string golden;  // a file with the calls that every rank makes; may be empty
 
-  // Can only a report with a timeline be judged?
+  // True if judging needs a report with a timeline.
   bool needs_timeline() const;
   friend bool operator==(const Expectation&, const Expectation&) = default;
 };
 
-// The expectations that `report` does not meet, one sentence each; `golden` aside, which needs its file. A report of
-// real ranks is not held to times and values: it has a clock's times, and its tensors are other processes'.
+// The expectations that `report` does not meet, one sentence each; except `golden`, which needs its file. Times and
+// values
+// are not checked in a report of real ranks: its times are a clock's, and its tensors are in other processes.
 std::vector<std::string> unmet(const Expectation& expectation, const Report& report);
 
 }  // namespace rollcall::scenario

@@ -15,7 +15,7 @@
 namespace rollcall::scenario {
 namespace {
 
-// What a fault of each kind says how much of.
+// The key that gives the amount of each kind of fault.
 struct FaultKind {
   std::string_view name;
   std::string_view key;

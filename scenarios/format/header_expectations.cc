@@ -1,4 +1,4 @@
-// HeaderReader, the part about "expect": the expected outcome.
+// The part of HeaderReader about "expect": the expected outcome.
 
 #include <algorithm>
 #include <filesystem>
@@ -41,7 +41,8 @@ std::vector<std::string> strings(const Json& list) {
   return texts;
 }
 
-// Does a statement below `node` make a group of this name? Several made at once are numbered.
+// True if a statement below `node` creates a group of this name. Several that are created at once
+// are numbered.
 bool is_made_in(const Json& node, std::string_view name) {
   if (const auto statement = Statement::recognize(node)) {
     const auto made = statement->find("as");
@@ -111,7 +112,7 @@ void HeaderReader::read_place(const Json& at) {
   Expectation::At place;
   if (const auto op = at.find("op")) {
     const std::optional<OpKind> kind = parse_op_kind(op->text());
-    place.op = kind ? to_string(*kind) : op->text();  // reports have one name for it
+    place.op = kind ? to_string(*kind) : op->text();  // reports use one name for it
     if (!kind) {
       error(*op, fmt::format("unknown operation \"{}\"", op->text()),
             suggest_from(op->text(), known_operations()));
@@ -140,7 +141,7 @@ void HeaderReader::read_place(const Json& at) {
   scenario_.expect.at = std::move(place);
 }
 
-// A rank set that is a key. Reports what is wrong with it.
+// A rank set that is a key. Reports errors in it.
 std::optional<RankSet> HeaderReader::ranks_of_key(const Json& entry) {
   ParsedRanks ranks = parse_ranks(entry.key(), scenario_.options.world_size);
   if (!ranks.ranks) {

@@ -1,4 +1,4 @@
-// The part of HeaderReader that says where ranks are: on a cluster's nodes one after another, or on hosts that
+// The part of HeaderReader that reads where ranks are: on a cluster's nodes one after another, or on hosts that
 // the file names.
 
 #include <algorithm>
@@ -12,16 +12,16 @@
 namespace rollcall::scenario {
 namespace {
 
-// As the schema's gpus_per_node. No machine has more, and a device's number must fit its type.
+// The same as the schema's gpus_per_node. No machine has more, and a device's number must fit its type.
 constexpr Rank ranks_per_host_max = 1024;
 constexpr Rank nowhere = -1;
 
-// Who is where, as the file's "hosts" say.
+// The host of each rank, as in the file's "hosts".
 class HostTable {
  public:
   explicit HostTable(Rank world_size) : host_of_(static_cast<std::size_t>(world_size), nowhere) {}
 
-  // The next host. A rank that has one already, or `nowhere`.
+  // Adds the next host. Returns a rank that already has one, or `nowhere`.
   Rank add(const RankSet& ranks) {
     const auto count = static_cast<Rank>(ranks.size());
     const Rank first = number_ * size_;
@@ -47,7 +47,7 @@ class HostTable {
   }
   Rank count() const { return number_; }
   Rank largest() const { return size_; }
-  // Consecutive and of one size, but for the last: the engine knows such hosts by that size.
+  // True if the hosts have consecutive ranks and one size, except the last: the engine describes these by their size.
   bool are_blocks() const { return are_blocks_; }
   std::vector<Rank> take() { return std::move(host_of_); }
 
@@ -75,7 +75,7 @@ void HeaderReader::read_cluster() {
 
 void HeaderReader::spread_over_nodes(const ClusterSetting& setting) {
   const std::int64_t world_size = scenario_.options.world_size;
-  // More than everyone is no different from everyone.
+  // More than all ranks is the same as all ranks.
   const std::int64_t ranks_per_host = std::min(setting.gpus_per_node, world_size);
   const std::int64_t needed = (world_size + ranks_per_host - 1) / ranks_per_host;
   if (setting.nodes && setting.nodes->integer() < needed) {
@@ -111,7 +111,7 @@ void HeaderReader::read_hosts() {
   }
 }
 
-// Whether the machines can be these hosts.
+// True if the machines can be these hosts.
 bool HeaderReader::holds_hosts(const Json& hosts, Rank count, Rank largest) {
   if (largest > ranks_per_host_max) {
     error(hosts, fmt::format("a host holds at most {} ranks", ranks_per_host_max));

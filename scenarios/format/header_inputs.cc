@@ -1,4 +1,4 @@
-// HeaderReader: inputs that follow from a dataset, a batch size and a sampler.
+// The part of HeaderReader for inputs that follow from a dataset, a batch size, and a sampler.
 
 #include "scenarios/format/header_reader.h"
 
@@ -13,12 +13,12 @@
 namespace rollcall::scenario {
 namespace {
 
-// With a seed per rank, who reads which sample is counted one by one.
+// With a seed per rank, the samples that each rank reads are counted one by one.
 constexpr std::int64_t counted_samples_max = 10'000'000;
 
 }  // namespace
 
-// One number for all ranks, or a list with each rank's own. Empty where they are all the same.
+// One number for all ranks, or a list with each rank's own. Empty if they are all the same.
 std::vector<std::int64_t> HeaderReader::read_sampler_seeds(const Json& seed) {
   std::vector<std::int64_t> seeds;
   if (!seed.is(JsonType::array)) {

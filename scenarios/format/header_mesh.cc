@@ -84,7 +84,7 @@ void HeaderReader::read_flattened(const Json& mesh) {
   }
 }
 
-// A dimension over everybody needs no group: it is the world.
+// A dimension over all ranks needs no group, because it is the world.
 void HeaderReader::add_mesh_groups() {
   for (const MeshDim& dim : scenario_.mesh_dims) {
     if (scenario_.mesh.size_along(dim.of) == scenario_.options.world_size) {

@@ -17,7 +17,7 @@
 namespace rollcall::scenario {
 namespace {
 
-// Endless loops end in seconds, and a thousand ranks get a hundred thousand steps each.
+// Ends endless loops within seconds, and gives a thousand ranks a hundred thousand steps each.
 constexpr std::int64_t default_ops = 100'000'000;
 
 }  // namespace
@@ -45,7 +45,7 @@ void HeaderReader::tell_gpu(ScenarioFacts& facts) const {
   const auto& cluster = scenario_.options.cluster;
   facts.gpu = cluster ? cost::find_gpu(*cluster) : nullptr;
   if (overrides_.brings_cluster) {
-    facts.gpu = nullptr;  // it will be another
+    facts.gpu = nullptr;  // the cluster will be another one
   } else if (!cluster) {
     facts.no_gpu =
         "without a cluster nobody knows how fast a GPU is: add \"cluster\": \"h100-8\", or write a "
@@ -127,7 +127,7 @@ std::optional<DeviceTemplate> HeaderReader::device(const Json& value) {
   return parsed.device;
 }
 
-// Leaves the list of devices empty where the engine's own rule gives the same.
+// Leaves the list of devices empty if the engine's own rule gives the same.
 void HeaderReader::read_devices() {
   const Rank world_size = scenario_.options.world_size;
   const DeviceType type = traits_of(scenario_.options.backend).device;
@@ -244,7 +244,7 @@ Duration HeaderReader::duration(const Json& value) {
   return parsed.value.value_or(0);
 }
 
-// Zero would mean "no limit" further down, which is the opposite of what such a file says.
+// Zero would mean "no limit" further down, the opposite of what the file says.
 Duration HeaderReader::positive_duration(const Json& value) {
   const Duration read = duration(value);
   if (read == 0 && parse_duration(value.text()).value) {

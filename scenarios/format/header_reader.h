@@ -1,7 +1,7 @@
 #pragma once
 
-// HeaderReader: everything of a scenario file but its statements. The file has passed the schema, so
-// types are right; what remains is what a schema cannot say: ranks out of range, devices that do not
+// HeaderReader: reads everything in a scenario file except its statements. The file has passed the schema, so
+// types are right; it checks what a schema cannot express: ranks out of range, devices that do not
 // exist, groups without members.
 
 #include <optional>
@@ -20,12 +20,12 @@ class HeaderReader {
  public:
   static constexpr std::int64_t mesh_ranks_max = 1'000'001;  // more than any world
 
-  // All are borrowed for the lifetime of the object. `scenario` is filled in.
+  // All arguments are borrowed for the lifetime of the object. `scenario` is filled in.
   HeaderReader(const Json& root, const Overrides& overrides, Scenario& scenario, Diagnostics& diagnostics)
       : root_(root), overrides_(overrides), scenario_(scenario), diagnostics_(diagnostics) {}
 
   void read();
-  // What the statements need to know; after read().
+  // The facts that the statements need; valid after read().
   ScenarioFacts facts() const;
 
  private:

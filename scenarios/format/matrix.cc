@@ -1,4 +1,4 @@
-// The matrix of a scenario file: which combinations it has, and what each sets.
+// The matrix of a scenario file: its combinations, and what each of them sets.
 
 #include <algorithm>
 #include <array>
@@ -19,11 +19,11 @@ namespace rollcall::scenario {
 namespace {
 
 constexpr std::size_t combinations_max = 10'000;
-constexpr std::size_t value_max = 40;  // of what stands in a name
+constexpr std::size_t value_max = 40;  // maximum length of a value in a name
 
-// What a matrix cannot vary: it says what the file is, not what runs.
+// Fields that a matrix cannot vary: they describe the file, not the run.
 constexpr std::array<std::string_view, 5> fixed_fields{"$schema", "version", "name", "tags", "matrix"};
-// Names that expressions have already.
+// Names that expressions already use.
 constexpr std::array<std::string_view, 5> taken_names{"rank", "local_rank", "peer", "error", "kwargs"};
 
 bool is_field(std::string_view key) { return schema_fields().find(key).has_value(); }
@@ -54,7 +54,7 @@ std::string short_text(const Json& value) {
   return text + (is_list ? "]" : "}");
 }
 
-// "world_size=4"; "inputs=#1" for the second of values that nobody wants to read in a name.
+// "world_size=4"; "inputs=#1" for the second value if values are too long to be read in a name.
 std::string parameter(std::string_view key, const Json& value, std::size_t index) {
   const std::string text = short_text(value);
   const bool is_plain =
@@ -68,7 +68,8 @@ bool is_identifier(std::string_view word) {
          std::isdigit(static_cast<unsigned char>(word[0])) == 0;
 }
 
-// The first value that stands in the list before: two cases of one name could not be told apart.
+// The first value that occurs earlier in the list: two cases of one name could not be
+// distinguished.
 std::optional<Json> repeated_value(const Json& values) {
   std::set<std::string> seen;
   for (Json value : values.children()) {
@@ -79,7 +80,8 @@ std::optional<Json> repeated_value(const Json& values) {
   return std::nullopt;
 }
 
-// Lists of values, none of them empty or with a value twice, and not too many altogether.
+// True if the matrix has lists of values, none of which is empty or has a value twice, and not too
+// many combinations.
 bool is_sound(const std::optional<Json>& matrix) {
   if (!matrix || !matrix->is(JsonType::object)) {
     return false;

@@ -18,9 +18,9 @@ namespace rollcall::scenario {
 namespace {
 
 constexpr std::int64_t known_version = 1;
-constexpr std::int64_t ranks_max = 10'000'000;  // a report of more is a mistake
+constexpr std::int64_t ranks_max = 10'000'000;  // a report with more is a mistake
 
-// Members that are missing read as empty: writers leave out what has nothing to say.
+// Missing members read as empty: writers leave out empty ones.
 class ReportReader {
  public:
   ReportReader(const Json& root, Diagnostics& diagnostics) : root_(root), diagnostics_(diagnostics) {}
@@ -65,7 +65,7 @@ class ReportReader {
     diagnostics_.error(at.offset(), at.pointer(), std::move(message), suggestion);
   }
 
-  // The member, if it is there and of that type.
+  // The member, if it exists and has that type.
   std::optional<Json> member(const Json& object, std::string_view key, JsonType type) {
     const std::optional<Json> value = object.find(key);
     if (value && !value->is(type)) {
@@ -121,7 +121,7 @@ class ReportReader {
     return static_cast<Rank>(size);
   }
 
-  // "0-3,8", [0, 2], or "none" for nobody.
+  // Reads "0-3,8", [0, 2], or "none" for no ranks.
   RankSet ranks(const Json& object, std::string_view key) {
     const std::optional<Json> value = object.find(key);
     const bool nobody = !value || (value->is(JsonType::string) && value->text() == "none") ||
@@ -129,7 +129,7 @@ class ReportReader {
     return nobody ? RankSet() : read_ranks(*value, world_size_, diagnostics_).value_or(RankSet());
   }
 
-  // The same where nobody makes no sense.
+  // The same if an empty set makes no sense.
   RankSet somebody(const Json& object, std::string_view key) {
     RankSet result = ranks(object, key);
     if (result.empty()) {
@@ -283,7 +283,7 @@ class ReportReader {
     });
   }
 
-  // Culprits that are not in ascending order stand in the order of suspicion.
+  // Culprits that are not in ascending order are in order of suspicion.
   void read_culprits(Finding& finding) {
     finding.culprits = ranks(root_, "culprits");
     const auto list = member(root_, "culprits", JsonType::array);
@@ -292,7 +292,7 @@ class ReportReader {
     }
     std::vector<Rank> order;
     for (const Json& each : list->children()) {
-      order.push_back(each.is(JsonType::integer) ? static_cast<Rank>(each.integer()) : 0);  // told above
+      order.push_back(each.is(JsonType::integer) ? static_cast<Rank>(each.integer()) : 0);  // reported above
     }
     if (order != finding.culprits.to_vector()) {
       finding.suspects = std::move(order);
@@ -318,7 +318,7 @@ class ReportReader {
     read_culprits(finding);
     finding.tie = flag(root_, "tie", false);
     if (const auto at = member(root_, "at", JsonType::object); at && at->find("op")) {
-      finding.at = read_place(*at);  // without an operation it is the place of a value: see read_tensors
+      finding.at = read_place(*at);  // without an operation, it is the place of a value: see read_tensors
     }
     if (const auto first = member(root_, "first_divergence", JsonType::object)) {
       finding.first_divergence =
@@ -361,7 +361,7 @@ class ReportReader {
     return std::visit([this](const auto& kind) { return Verdict(read_particulars(kind)); }, *verdict);
   }
 
-  // One for each verdict, chosen by the type of an empty one.
+  // One overload for each verdict, chosen by the type of an empty one.
   Completed read_particulars(const Completed&) { return {}; }
   Deadlock read_particulars(const Deadlock&) {
     return {read_finding(),

@@ -1,7 +1,7 @@
 #pragma once
 
-// Reads back what viz/json/json_report.h wrote, so that a report from yesterday's CI can be looked at. Timelines
-// are not in it.
+// Reads back what viz/json/json_report.h wrote, so that a report from yesterday's CI can be inspected. Timelines
+// are not included.
 
 #include <optional>
 #include <string>
@@ -12,8 +12,8 @@ namespace rollcall::scenario {
 
 class SourceText;
 
-// Nothing when the text is another kind of JSON object. Throws InvalidScenario, with positions, for what is no
-// JSON, or a report that is not sound.
+// Empty if the text is another kind of JSON object. Throws InvalidScenario, with positions, if it is not
+// JSON, or not a valid report.
 std::optional<Report> read_report(const SourceText& source);
 
 }  // namespace rollcall::scenario

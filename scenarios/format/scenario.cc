@@ -24,7 +24,7 @@ std::int64_t Inputs::of(Rank rank) const {
 
 namespace {
 
-// A file of a later format is not looked at any further: every other message about it would mislead.
+// A file of a later format is not checked any further: every other message about it would mislead.
 void check_version(const Json& root, Diagnostics& diagnostics) {
   const auto version = root.find("version");
   if (version && version->is(JsonType::integer) && version->integer() > 1) {
@@ -49,7 +49,7 @@ class Loader {
     const JsonTree tree = substitute(tree_, combination.fields);
     const Json root = tree.root();
     check_schema(root, diagnostics_);
-    diagnostics_.throw_if_any();  // what follows relies on the types the schema demands
+    diagnostics_.throw_if_any();  // the rest relies on the types that the schema requires
     check_matrix(root, diagnostics_);
     HeaderReader header(root, overrides_, scenario_, diagnostics_);
     header.read();
@@ -65,7 +65,7 @@ class Loader {
   }
 
  private:
-  // What the selection names, of the cases that the file has.
+  // The case that the selection names, among the file's cases.
   Combination choose_case(const Json& root) {
     std::vector<Combination> combinations = combinations_of(root);
     Case candidate{
@@ -97,7 +97,7 @@ class Loader {
         found_none ? fmt::format("there is no case \"{}\" here; the cases are {}", overrides_.selection, all)
                    : fmt::format("this file has {} cases; name one of them: {}", count, all));
     diagnostics_.throw_if_any();
-    std::abort();  // not reached: there is an error
+    std::abort();  // not reached, because there is an error
   }
 
   void lower(const Json& root, const ScenarioFacts& facts) {
@@ -126,7 +126,7 @@ class Loader {
     scenario_.program = lowering.finish();
   }
 
-  // A tensor is kept once, however many rank sets it is expected of.
+  // Watches each tensor once, however many rank sets it is expected for.
   static void watch_tensors(const Json& root, Lowering& lowering) {
     const auto expect = root.find("expect");
     const auto values = expect ? expect->find("values") : std::nullopt;

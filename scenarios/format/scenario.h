@@ -1,9 +1,9 @@
 #pragma once
 
-// Scenario: a scenario file, read and found to be sound. What is wrong with a file is reported all at
+// Scenario: a scenario file, read and found to be valid. All errors in a file are reported at
 // once, with positions; a Scenario that exists can be run.
 //
-// The way from text to a run: source (text) -> json_reader (tree with positions) -> schema_check
+// The path from text to a run: source (text) -> json_reader (tree with positions) -> schema_check
 // (published schema) -> scenario (meaning of the header) -> lowering (statements) -> interpreter.
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct Inputs {
   std::int64_t of(Rank rank) const;
 };
 
-// A name that the mesh gives to a group of every rank.
+// A name that the mesh gives to one group of every rank.
 struct MeshDim {
   std::string name;
   MeshShape::Dims of;
@@ -37,41 +37,41 @@ struct MeshDim {
 
 struct Scenario {
   std::string file;        // as the user gave it, without the case
-  std::string name;        // of a case: "uneven inputs[world_size=4]"
-  std::string parameters;  // of the case: "world_size=4"; empty: the file has no matrix
+  std::string name;        // with its case: "uneven inputs[world_size=4]"
+  std::string parameters;  // of the case: "world_size=4"; empty if the file has no matrix
   std::string source;      // where the scenario comes from; may be empty
-  std::string origin;      // what made it of another file; may be empty
+  std::string origin;      // the tool that made it from another file; may be empty
   sim::Options options;
   Inputs inputs;
-  MeshShape mesh;                  // without dimensions: none
+  MeshShape mesh;                  // has no dimensions if there is no mesh
   std::vector<MeshDim> mesh_dims;  // its dimensions, and those flattened from them
-  bool blocking_wait = false;      // on nccl, calls hold up the host too
+  bool blocking_wait = false;      // on nccl, calls block the host as well
   Expectation expect;
   std::shared_ptr<const Program> program;
-  std::vector<Block> blocks;                 // what ranks run
-  std::vector<std::uint32_t> block_of_rank;  // index of blocks, by rank; empty: all run the first
+  std::vector<Block> blocks;                 // the programs of ranks
+  std::vector<std::uint32_t> block_of_rank;  // index into blocks, by rank; empty: all run the first
 
   const Block& block_of(Rank rank) const { return blocks[block_of_rank.empty() ? 0 : block_of_rank[rank]]; }
-  // The running rank's group along the mesh's dimension of this name; null when there is none.
+  // The rank's group along the mesh's dimension of this name; null if there is none.
   ProcessGroup mesh_group(std::string_view dim_name, Rank rank) const;
-  // How a user names it: the file, and the case if it has several.
+  // The name that users write: the file, and the case if it has several.
   std::string address() const { return parameters.empty() ? file : file + "::[" + parameters + "]"; }
   Rank local_rank(Rank rank) const { return sim::local_rank_of(options, rank); }
 };
 
-// What the caller wants other than the file says.
+// What the caller wants to be different from the file.
 struct Overrides {
   std::optional<Rank> world_size{};
   std::optional<std::string> backend{};
   std::optional<TorchRelease> torch{};
-  bool brings_cluster = false;  // it is put on a cluster later
-  std::string selection{};      // which case, as CaseAddress has it; may be empty where there is only one
+  bool brings_cluster = false;  // the scenario is put on a cluster later
+  std::string selection{};      // which case, as in CaseAddress; may be empty if there is only one
 };
 
-// Of FILE, or FILE::case. Throws InvalidScenario.
+// Loads FILE, or FILE::case. Throws InvalidScenario.
 Scenario load_scenario(const std::string& address, const Overrides& overrides = {});
 
-// The same for text that is already in memory; `file` is what messages call it.
+// The same for text that is already in memory; `file` is its name in messages.
 Scenario parse_scenario(std::string text, std::string file, const Overrides& overrides = {});
 
 }  // namespace rollcall::scenario

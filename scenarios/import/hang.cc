@@ -78,7 +78,7 @@ class HangReader {
         known != nullptr ? *known : default_backend(DeviceType::cpu);  // as MPI does
     scenario["backend"] = backend.name;
     if (backend.queues_calls) {
-      scenario["blocking_wait"] = true;  // the format's calls block until they are done
+      scenario["blocking_wait"] = true;  // calls in this format block until they are done
     }
     if (const auto leaks = root_.find("check_leaks"); leaks && leaks->is(JsonType::boolean)) {
       scenario["check_leaks"] = leaks->boolean();
@@ -138,7 +138,7 @@ class HangReader {
     }
     assume_communicators(lists, scenario);
     if (lists.size() == 1) {
-      scenario["program"] = lists.begin().value();  // a key for everyone
+      scenario["program"] = lists.begin().value();  // one key for all ranks
     } else {
       scenario["programs"] = lists;
     }
@@ -164,7 +164,7 @@ class HangReader {
     scenario["expect"] = wanted;
   }
 
-  // Where there is one slot, it can be named.
+  // Names the slot if there is only one.
   void place(const Json& at, OrderedJson& wanted) {
     std::optional<Json> slot = at;
     if (const auto slots = at.find("slots")) {
@@ -191,7 +191,7 @@ class HangReader {
     return lists;
   }
 
-  // What went wrong, in the library's words.
+  // The description of the fault, in the library's words.
   std::string comment() const {
     const auto expect = root_.find("expect");
     const std::string cause = expect ? text_in(*expect, "cause") : "";

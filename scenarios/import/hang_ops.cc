@@ -41,7 +41,7 @@ OrderedJson HangOps::statements(const Json& ops) {
     read_.error(ops, fmt::format("expected a list of ops, found {}", to_phrase(ops.type())));
     return list;
   }
-  std::vector<Json> launches;  // on streams, one after the other
+  std::vector<Json> launches;  // consecutive launches on streams
   for (Json op : ops.children()) {
     if (is_launch(op)) {
       launches.push_back(op);
@@ -55,7 +55,8 @@ OrderedJson HangOps::statements(const Json& ops) {
   return list;
 }
 
-// Calls that were only launched, on several streams that nothing orders: the device may begin with any of them.
+// Translates calls that were only launched, on several streams that nothing orders: the device may begin with any of
+// them.
 void HangOps::translate_launches(const std::vector<Json>& ops, OrderedJson& into) {
   std::vector<Name> streams;
   for (const Json& op : ops) {
@@ -162,7 +163,7 @@ void HangOps::branches(const Json& op, Name member, const char* key, OrderedJson
   into.push_back({{key, lists}});
 }
 
-// Everything that a call, a message or a barrier is given.
+// Translates everything that a call, a message, or a barrier is given.
 void HangOps::collective(const Json& op, Name name, OrderedJson& into) {
   OrderedJson given = arguments(op);
   const auto tensor = op.find("tensor");
@@ -203,7 +204,7 @@ void HangOps::batch(const Json& op, OrderedJson& into) {
   into.push_back(statement);
 }
 
-// The tensor is made as the call that comes next needs it.
+// Creates the tensor as the next call needs it.
 void HangOps::set(const Json& op, OrderedJson& into) {
   OrderedJson statement = {{"fill", read_.required(op, "tensor")}, {"value", read_.required(op, "value")}};
   const auto tensor = op.find("tensor");
@@ -272,8 +273,8 @@ void HangOps::about_key(const Json& op, Name name, OrderedJson& into) {
   into.push_back(statement);
 }
 
-// In the library, waiting for a key takes none of a rank's own time, and here it does: what the rank computes after
-// it can as well be computed before it.
+// In the library, waiting for a key takes none of a rank's own time, but here it does: so the rank computes before the
+// wait what it would compute after it.
 void HangOps::compute(const Json& op, OrderedJson& into) {
   auto at = into.end();
   while (at != into.begin() && std::prev(at)->contains("store_get")) {
@@ -297,7 +298,7 @@ OrderedJson HangOps::arguments(const Json& op) {
   return given;
 }
 
-// Defaults are left out: world, float32, SUM, and what a barrier does not have.
+// Leaves out defaults (world, float32, SUM), and arguments that a barrier does not have.
 void HangOps::copy_argument(const Json& field, Name op_name, OrderedJson& given) {
   const Name key = field.key();
   const std::string name(*translate_hang_word(hang_arguments(), key));

@@ -1,6 +1,6 @@
 #pragma once
 
-// The ops of the hang library's format as statements.
+// Translates the ops of the hang library's format to statements.
 
 #include <map>
 #include <optional>
@@ -17,7 +17,7 @@ namespace rollcall::scenario {
 // Translates one rank's program. Reports ops and fields that the format does not have.
 class HangOps {
  public:
-  // `orders_streams`: the file says how a device orders what is launched (device_model). Otherwise nothing
+  // `orders_streams`: the file says how a device orders launched calls (device_model). Otherwise nothing
   // orders its streams, and calls on several of them become threads.
   HangOps(Diagnostics& diagnostics, bool orders_streams)
       : read_(diagnostics), orders_streams_(orders_streams) {}
@@ -26,7 +26,7 @@ class HangOps {
   OrderedJson program(const Json& ops);
 
  private:
-  // What a tensor must look like for the call that uses it.
+  // The properties that a tensor needs for the call that uses it.
   struct Look {
     Json numel;
     std::optional<Json> dtype;

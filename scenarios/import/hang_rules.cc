@@ -18,7 +18,7 @@ constexpr std::array<Name, 13> message_fields{"op",    "src",    "dst",    "nume
                                               "group", "label",  "device", "tensor", "value",
                                               "tag",   "handle", "stream"};
 constexpr std::array<Name, 5> batch_fields{"op", "ops", "handle", "label", "stream"};
-// Labels and streams of ops that do not communicate inform the reader and nobody else.
+// Labels, and streams of ops that do not communicate, only inform the reader.
 constexpr std::array<Name, 4> handle_fields{"op", "handle", "label", "stream"};
 constexpr std::array<Name, 5> tensor_fields{"op", "tensor", "value", "label", "stream"};
 constexpr std::array<Name, 4> compute_fields{"op", "seconds", "label", "stream"};
@@ -69,7 +69,7 @@ constexpr std::array<HangOpRule, 33> rules{{
     {"parallel", "parallel", parallel_fields},
 }};
 
-// The arguments that keep their values, and what they are called here.
+// The arguments that keep their values, and their names in scenarios.
 constexpr std::array<HangWord, 16> renamed{{{"tensor", "tensor"},
                                             {"numel", "numel"},
                                             {"dtype", "dtype"},

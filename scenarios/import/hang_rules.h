@@ -1,6 +1,6 @@
 #pragma once
 
-// The words of the hang library's format, and what they are called in scenarios.
+// The words of the hang library's format, and their names in scenarios.
 
 #include <optional>
 #include <span>
@@ -17,11 +17,11 @@ struct HangOpRule {
   std::span<const std::string_view> fields;
 };
 
-// Null when there is no such op.
+// Null if there is no op of this name.
 const HangOpRule* find_hang_op(std::string_view name);
 std::vector<std::string_view> hang_op_names();
 
-// A word of theirs and ours.
+// A word of the hang library, and ours for it.
 struct HangWord {
   std::string_view theirs;
   std::string_view ours;
@@ -30,7 +30,7 @@ std::span<const HangWord> hang_arguments();   // fields of calls, in the order i
 std::span<const HangWord> hang_dtypes();      // "f32"
 std::span<const HangWord> hang_reductions();  // "sum"
 
-// Ours for theirs; nothing when the table does not have it.
+// Our word for theirs; empty if the table does not have it.
 std::optional<std::string_view> translate_hang_word(std::span<const HangWord> table, std::string_view word);
 std::vector<std::string_view> words_of(std::span<const HangWord> table);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// The values of the hang library's format as those of scenarios.
+// Converts the values of the hang library's format to those of scenarios.
 
 #include <string>
 #include <string_view>
@@ -12,14 +12,14 @@ namespace rollcall::scenario {
 
 class Diagnostics;
 
-// Reports what the format does not have, and gives something harmless instead.
+// Reports values that the format does not have, and returns a harmless value instead.
 class HangValues {
  public:
   // Borrowed.
   explicit HangValues(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
 
-  OrderedJson scalar(const Json& value);   // a number or a string as it is
-  OrderedJson list_of(const Json& value);  // a list of those
+  OrderedJson scalar(const Json& value);   // a number or a string, unchanged
+  OrderedJson list_of(const Json& value);  // a list of scalars
   OrderedJson required(const Json& op, std::string_view field);
   OrderedJson dtype_of(const Json& value);      // "f32" is "float32"
   OrderedJson reduce_op_of(const Json& value);  // "sum" is "SUM"

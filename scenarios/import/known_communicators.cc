@@ -11,7 +11,7 @@
 namespace rollcall::scenario {
 namespace {
 
-// A message waits for the other end where there is no communicator, and there is none to split.
+// Without a communicator, a message waits for its other end, and there is none to split.
 constexpr std::array<std::string_view, 6> statements = {
     "send", "recv", "isend", "irecv", "batch_isend_irecv", "split_group"};
 

@@ -9,7 +9,7 @@
 namespace rollcall::scenario {
 namespace {
 
-// Longer steps stay written out: nobody reads them either way, and looking costs time.
+// Longer steps stay written out: they are not read either way, and searching for them costs time.
 constexpr std::size_t body_max = 1024;
 
 struct FoundLoop {

@@ -11,14 +11,14 @@
 
 namespace rollcall::scenario {
 
-// A program as numbers, each of which stands for one of `statements`: equal numbers, equal statements.
+// A program as numbers that stand for `statements`: equal numbers mean equal statements.
 struct NumberedProgram {
   const std::vector<OrderedJson>& statements;
   std::vector<std::uint32_t> numbers;
 };
 
-// The same statements in the same order, with stretches that repeat themselves as {"repeat": n, "do": [...]}.
-// Greedy: from left to right whatever saves most; loops in loops are found.
+// Returns the same statements in the same order, with repeated stretches as {"repeat": n, "do": [...]}.
+// Greedy: from left to right, whatever saves most; loops inside loops are found.
 std::vector<OrderedJson> roll_up(const NumberedProgram& program);
 
 }  // namespace rollcall::scenario

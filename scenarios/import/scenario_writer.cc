@@ -106,7 +106,7 @@ class Writer {
   std::string text_;
 };
 
-// The comment, broken where lines grow too long.
+// The comment, with long lines broken.
 std::string comment_text(const std::string& comment) {
   std::istringstream lines(comment);
   std::string text;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Writes scenarios as people would: one statement a line, blocks indented.
+// Writes scenarios as people would: one statement per line, blocks indented.
 
 #include <string>
 
@@ -13,8 +13,8 @@ using OrderedJson = nlohmann::ordered_json;
 // {"all_reduce": {"numel": 4}}, on one line.
 std::string one_line(const OrderedJson& value);
 
-// A whole scenario: members on lines of their own, in their order, statements one a line. `comment` stands
-// first, line by line; may be empty.
+// Returns a whole scenario: members on lines of their own, in their order, one statement per line. `comment`
+// comes first, line by line; may be empty.
 std::string scenario_text(const OrderedJson& scenario, const std::string& comment);
 
 }  // namespace rollcall::scenario

@@ -43,7 +43,7 @@ InvalidScenario::InvalidScenario(std::vector<Diagnostic> diagnostics) : diagnost
 
 namespace {
 
-// Keys and names of a file can be of any length; messages cannot. Cut between characters.
+// Keys and names in a file can have any length; messages cannot. Cuts between characters.
 std::string clipped(std::string text) {
   constexpr std::size_t longest = 400;
   if (text.size() > longest) {
@@ -65,7 +65,7 @@ void Diagnostics::error(std::size_t offset, std::string pointer, std::string mes
                         .message = clipped(std::move(message)),
                         .suggestion = std::string(suggestion),
                         .excerpt = source_.excerpt(offset)};
-  if (std::find(found_.begin(), found_.end(), diagnostic) == found_.end()) {  // two passes may find one fault
+  if (std::find(found_.begin(), found_.end(), diagnostic) == found_.end()) {  // two passes may find it
     found_.push_back(std::move(diagnostic));
   }
   if (found_.size() >= limit) {

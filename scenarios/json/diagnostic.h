@@ -1,6 +1,6 @@
 #pragma once
 
-// What is wrong with a scenario file, for a person: where, what, and what was probably meant.
+// An error in a scenario file, for a person: where, what, and what was probably meant.
 
 #include <cstddef>
 #include <cstdint>
@@ -42,8 +42,8 @@ class InvalidScenario : public std::exception {
   std::string text_;
 };
 
-// Collects what is wrong with one file. Throws InvalidScenario by itself when `limit` is reached: a
-// file that is wrong in a hundred places is wrong in one way.
+// Collects the errors in one file. Throws InvalidScenario on its own when `limit` is reached: a file that is
+// wrong in a hundred places is wrong in one way.
 class Diagnostics {
  public:
   static constexpr std::size_t limit = 20;
@@ -51,12 +51,12 @@ class Diagnostics {
   // `source` is borrowed for the lifetime of the object.
   explicit Diagnostics(const SourceText& source) : source_(source) {}
 
-  // An error at byte `offset` of the source. The same one again is not told twice.
+  // Adds an error at byte `offset` of the source. The same error is not reported twice.
   void error(std::size_t offset, std::string pointer, std::string message, std::string_view suggestion = {});
 
   bool empty() const { return found_.empty(); }
   std::size_t count() const { return found_.size(); }
-  // Throws InvalidScenario, in the order of the file, unless nothing was found.
+  // Throws InvalidScenario, with the errors in file order, unless there are none.
   void throw_if_any();
 
  private:

@@ -19,9 +19,9 @@ namespace {
 
 using values::Value;
 
-// Receives the parser's events. They carry no positions, but tokens come in order: `at_` walks the
-// text behind the parser, from the end of one token over blanks, commas and comments to the next.
-// The functions' names and signatures are those of nlohmann's SAX interface.
+// Receives the parser's events. They carry no positions, but tokens come in order: `at_` follows
+// the parser through the text, from the end of one token over blanks, commas, and comments to the
+// next. The functions' names and signatures are those of nlohmann's SAX interface.
 class JsonReader : values::JsonBuilder {
  public:
   JsonReader(const SourceText& source, values::Arena& arena)
@@ -62,9 +62,9 @@ class JsonReader : values::JsonBuilder {
     return false;
   }
 
-  // After the last event. Throws InvalidScenario when anything was wrong.
+  // Called after the last event. Throws InvalidScenario if anything was wrong.
   const Value& finish() {
-    // The paths down to what is reported here go through containers that a broken file leaves open.
+    // The paths to the reported values go through containers that a broken file leaves open.
     while (depth() > 0) {
       if (state_ == SyntaxState::after_key) {
         stack_.pop_back();
@@ -87,13 +87,13 @@ class JsonReader : values::JsonBuilder {
   }
 
  private:
-  // A key that its object has already.
+  // A key that its object already has.
   struct Duplicate {
     const Value* again;  // the key
-    std::size_t first;   // where the first one stands
+    std::size_t first;   // offset of the first one
   };
 
-  // The value of a token that begins at the next place and ends `length` later.
+  // Adds the value of a token that begins at the next position and ends `length` later.
   bool literal(Value value, std::size_t length) {
     at_ = next_token(text_, at_);
     value.offset = static_cast<std::uint32_t>(at_);
@@ -108,14 +108,14 @@ class JsonReader : values::JsonBuilder {
     return true;
   }
 
-  // Taking it for a float would lose digits that somebody wrote down.
+  // Reading it as a float would lose digits.
   bool huge_integer() {
     number(Value::of_real(0));
     huge_integers_.push_back(stack_.back().offset);
     return true;
   }
 
-  // A view of the source, unless escapes make the text differ.
+  // Adds a view of the source, or a copy if escapes make the text differ.
   bool add_text(const std::string& value, SyntaxState state) {
     const std::size_t begin = next_token(text_, at_);
     at_ = string_end(text_, begin);
@@ -145,7 +145,7 @@ class JsonReader : values::JsonBuilder {
     return true;
   }
 
-  // Sorted by name, then place, equal keys are neighbors; the second and later ones are noted.
+  // Sorted by name, then position, equal keys are neighbors; the second and later ones are noted.
   void note_duplicates(const values::Node& object) {
     keys_.clear();
     for (std::uint32_t i = 0; i < object.size; i += 2) {

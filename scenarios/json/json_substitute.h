@@ -1,6 +1,6 @@
 #pragma once
 
-// A document with other values for some members of its root: how one case of a matrix is read.
+// Replaces values of some members of a document's root, which is how one case of a matrix is read.
 
 #include <string_view>
 #include <vector>
@@ -14,7 +14,7 @@ struct JsonMember {
   Json value;
 };
 
-// `tree` with these members: in the place of those of the same key, or after all others. Values keep their
+// Returns `tree` with these members: in place of those with the same key, or after all others. Values keep their
 // positions in the text. The result refers to the texts of `tree`, which must outlive it; the root is an object.
 JsonTree substitute(const JsonTree& tree, const std::vector<JsonMember>& members);
 

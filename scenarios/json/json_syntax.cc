@@ -19,10 +19,10 @@ bool continues_number(char c) {
   return is_digit(c) || c == '+' || c == '-' || c == '.' || c == 'e' || c == 'E';
 }
 
-// One past the comment that begins at `at`, or nothing when none does or it does not end.
+// One past the comment that begins at `at`; empty if there is none, or it does not end.
 std::optional<std::size_t> comment_end(std::string_view text, std::size_t at) {
   if (text.substr(at, 2) == "//") {
-    constexpr std::string_view ends("\n\r\0", 3);  // as the parser has it
+    constexpr std::string_view ends("\n\r\0", 3);  // as in the parser
     const std::size_t end = text.find_first_of(ends, at);
     return end == std::string_view::npos ? text.size() : end + 1;
   }
@@ -33,7 +33,7 @@ std::optional<std::size_t> comment_end(std::string_view text, std::size_t at) {
   return std::nullopt;
 }
 
-// Over blanks and comments, but not over commas and colons.
+// Skips blanks and comments, but not commas and colons.
 std::size_t skip_blanks(std::string_view text, std::size_t at) {
   if (at == 0 && text.starts_with("\xef\xbb\xbf")) {
     at = 3;  // a byte order mark
@@ -150,7 +150,7 @@ class Explainer {
     return bad_value(at);
   }
 
-  // The parser takes "0" of "04" for a number and stops at "4"; the last token is then not what it seems.
+  // The parser reads "0" of "04" as a number and stops at "4", so the last token is not what it seems.
   std::optional<SyntaxProblem> malformed_number(std::size_t at) const {
     std::size_t begin = context_.from;
     while (begin > 0 && continues_number(text_[begin - 1])) {
@@ -291,7 +291,7 @@ class Explainer {
             fmt::format("{} is not a JSON number", text_.substr(at, std::min<std::size_t>(end - at, 40)))};
   }
 
-  // A string token that the parser refused: the first thing in it that is not allowed.
+  // Explains a string token that the parser refused: the first invalid part of it.
   SyntaxProblem bad_string(std::size_t at) const {
     constexpr std::string_view escapes = "\"\\/bfnrtu";
     for (std::size_t i = at + 1; i < text_.size(); ++i) {

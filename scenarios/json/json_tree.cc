@@ -51,7 +51,8 @@ void append_escaped(std::string& pointer, std::string_view key) {
   }
 }
 
-// Appends the way from `at` down to `target`, whose values are in the order of the text. False: it is not there.
+// Appends the path from `at` down to `target`, whose values are in the order of the text. Returns false if it is not
+// there.
 bool append_way(std::string& pointer, Json at, const Json& target) {
   while (!(at == target)) {
     std::optional<Json> next;
@@ -81,7 +82,7 @@ std::string Json::pointer() const {
     return {};
   }
   std::size_t position = 0;
-  // Each for itself: a case of a matrix has members from elsewhere in the text.
+  // Searches each child separately: a case of a matrix has members from elsewhere in the text.
   const Json root(*root_, *root_, nullptr);
   for (const Json& child : root.children()) {
     std::string pointer("/");

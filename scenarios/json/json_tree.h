@@ -1,8 +1,8 @@
 #pragma once
 
-// JsonTree: a JSON document in memory that remembers where every value and key stands. Values are those that
-// recordings are read into (sim/values/value.h): texts are views of the source wherever nothing is escaped,
-// positions cost four bytes, and JSON pointers are worked out only for errors.
+// JsonTree: a JSON document in memory that remembers the position of every value and key. Its values are
+// those that recordings are read into (sim/values/value.h): texts are views of the source if nothing is
+// escaped, positions cost four bytes, and JSON pointers are computed only for errors.
 
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +25,7 @@ std::string_view to_phrase(JsonType type);
 // One value of a tree: a small handle, valid as long as the tree.
 class Json {
  public:
-  // Of the document that begins with `root`. `key`: null where this is no member of an object.
+  // A value of the document that begins with `root`. `key`: null if it is not a member of an object.
   Json(const values::Value& root, const values::Value& value, const values::Value* key)
       : root_(&root), value_(&value), key_(key) {}
 
@@ -33,7 +33,7 @@ class Json {
   bool is(JsonType other) const { return type() == other; }
   bool is_number() const { return is(JsonType::integer) || is(JsonType::real); }
 
-  // The value must have the type asked for.
+  // The value must have the requested type.
   bool boolean() const { return value_->integer != 0; }
   std::int64_t integer() const { return value_->integer; }
   double real() const { return is(JsonType::integer) ? static_cast<double>(value_->integer) : value_->real; }
@@ -45,11 +45,11 @@ class Json {
   // "/program/0/all_reduce".
   std::string pointer() const;
 
-  // The elements of an array, the members of an object, nothing otherwise.
+  // The elements of an array or the members of an object; otherwise empty.
   class Children;
   Children children() const;
   std::size_t size() const;
-  // The member called `key`; nothing when there is none or this is not an object.
+  // The member with this key; empty if there is none, or this is not an object.
   std::optional<Json> find(std::string_view key) const;
 
   const values::Value& value() const { return *value_; }
@@ -63,7 +63,7 @@ class Json {
 
 class JsonTree {
  public:
-  // `root` lies in `arena`, with what is below it.
+  // `root` and everything below it are in `arena`.
   JsonTree(std::unique_ptr<values::Arena> arena, const values::Value& root)
       : arena_(std::move(arena)), root_(&root) {}
 

@@ -1,6 +1,7 @@
 #pragma once
 
-// The published schema of scenario files: what editors complete from and files are checked against.
+// The published schema of scenario files: editors complete from it, and files are checked against
+// it.
 
 #include <string_view>
 

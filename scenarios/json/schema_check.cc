@@ -17,7 +17,7 @@
 namespace rollcall::scenario {
 namespace {
 
-// Kinds of objects that later versions know.
+// Kinds of objects that later versions support.
 constexpr std::array<std::string_view, 1> planned_kinds{"module"};
 
 Json schema_root() {
@@ -37,7 +37,7 @@ Json definition(std::string_view reference) {
   return at;
 }
 
-// A number or text as the schema has it.
+// A number or text as the schema writes it.
 std::string written(const Json& value) {
   return value.is(JsonType::string)    ? fmt::format("\"{}\"", value.text())
          : value.is(JsonType::integer) ? fmt::format("{}", value.integer())
@@ -99,8 +99,9 @@ std::string wrong_type(const Json& value, const Json& rule) {
                      to_phrase(value.type()));
 }
 
-// Walks a document and the schema side by side. A value of the wrong type is told, and nothing else about it. The
-// schema's other keywords describe, or belong to statements; tests/unit/scenarios/json/schema_check_test.cc lists them.
+// Walks a document and the schema in parallel. If a value has the wrong type, nothing else about it is reported. The
+// schema's other keywords are descriptions, or belong to statements; tests/unit/scenarios/json/schema_check_test.cc
+// lists them.
 class SchemaCheck {
  public:
   explicit SchemaCheck(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
@@ -134,7 +135,7 @@ class SchemaCheck {
     diagnostics_.error(value.offset(), value.pointer(), std::move(message), suggestion);
   }
 
-  // An object whose kind a later version knows.
+  // True for an object whose kind a later version supports.
   bool is_planned(const Json& value) {
     const auto kind = value.find("kind");
     const bool is_later =
@@ -204,7 +205,7 @@ class SchemaCheck {
     }
     check_required(object, rule);
     if (const auto otherwise =
-            rule.find("else")) {  // every file is one case of its matrix here: none is left
+            rule.find("else")) {  // every file is one case of its matrix here, so no matrix is left
       check_required(object, *otherwise);
     }
   }

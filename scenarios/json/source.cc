@@ -39,8 +39,8 @@ std::string_view SourceText::line_text(std::size_t line) const {
 }
 
 Position SourceText::position(std::size_t offset) const {
-  // Counting characters costs time in the length of the line, for every statement on it: a generated
-  // file of one line must not become quadratic.
+  // Counting characters takes time proportional to the line's length, for every statement on it: a generated file of
+  // one line must not become quadratic.
   constexpr std::size_t counted_line_max = 4096;
   const std::size_t line = line_of(offset);
   const std::size_t begin = line_starts_[line];
@@ -87,7 +87,8 @@ namespace {
   refuse(name, fmt::format("the file is larger than {} MiB", SourceText::bytes_max >> 20));
 }
 
-// How long a pipe may say nothing before nobody is at its other end. Standard input may be somebody who types.
+// How long a pipe may be silent before it is assumed that no process writes to it. Standard input may be a person
+// typing.
 constexpr int patience_ms = 10'000;
 
 void await_bytes(int descriptor, const std::string& path) {
@@ -134,7 +135,7 @@ std::string read_all(int descriptor, const std::string& path, bool waits_for_eve
 // A file that can be read to its end.
 class OpenFile {
  public:
-  // Opening a pipe waits for who writes into it, unless one says otherwise.
+  // Opening a pipe waits for a writer unless O_NONBLOCK is set.
   explicit OpenFile(const std::string& path)
       : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
     if (number_ < 0) {
@@ -154,7 +155,7 @@ class OpenFile {
 void require_end(int descriptor, const std::string& path) {
   struct stat status {};
   if (::fstat(descriptor, &status) != 0) {
-    return;  // reading says why
+    return;  // reading reports why
   }
   if (S_ISDIR(status.st_mode)) {
     refuse(path,
@@ -170,7 +171,7 @@ bool has_utf16_mark(std::string_view text) {
   return text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff");
 }
 
-// What no later stage should have to think about.
+// Checks everything that no later stage should have to consider.
 void require_text(const SourceText& source) {
   const std::string_view text = source.text();
   if (text.empty()) {
@@ -203,7 +204,7 @@ SourceText check_source(std::string name, std::string text) {
 
 namespace {
 
-// Can be read only once, and commands look at a scenario more than once.
+// Standard input can be read only once, and commands read a scenario more than once.
 const std::string& standard_input() {
   static const std::string text = read_all(STDIN_FILENO, "standard input", true);
   return text;

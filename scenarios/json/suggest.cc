@@ -21,7 +21,7 @@ std::size_t tolerance(std::string_view word) {
   return std::max<std::size_t>(word.size() > 1 ? 1 : 0, word.size() / 3);
 }
 
-// Other names of the same things, from torch, NumPy and NCCL: too far apart for a slip of the fingers.
+// Other names for the same things, from torch, NumPy, and NCCL: too different to be typing errors.
 struct Synonym {
   std::string_view word;
   std::string_view known;
@@ -69,7 +69,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string_view suggest(std::string_view word, std::span<const std::string_view> candidates) {
-  constexpr std::size_t word_max = 64;  // nobody mistypes more than that by accident
+  constexpr std::size_t word_max = 64;  // longer words are not typing errors
   const auto synonym = std::ranges::find(synonyms, word, &Synonym::word);
   if (synonym != synonyms.end() && std::ranges::find(candidates, synonym->known) != candidates.end()) {
     return synonym->known;

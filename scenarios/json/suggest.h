@@ -9,12 +9,12 @@
 
 namespace rollcall::scenario {
 
-// Letters to insert, delete, replace or swap with their neighbor to turn one word into the other.
-// Upper and lower case, and '-' and '_', count as the same letter.
+// The number of letters to insert, delete, replace, or swap with their neighbor to turn one word
+// into the other. Upper and lower case, and '-' and '_', count as the same letter.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-// The candidate nearest to `word`, or an empty view when none is near enough to be a slip of the
-// fingers. The first of equally near ones.
+// The candidate nearest to `word`, or an empty view if none is near enough to be a typing error.
+// The first of equally near ones.
 std::string_view suggest(std::string_view word, std::span<const std::string_view> candidates);
 
 // The same for any list of strings.

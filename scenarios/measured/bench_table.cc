@@ -48,7 +48,8 @@ std::optional<OpKind> op_named_in(std::string_view text) {
       text.substr(begin == text.npos ? 0 : begin + 1, end - (begin == text.npos ? 0 : begin + 1)));
 }
 
-// Where nothing names the operation, the ratio of the two bandwidths does, with what was reduced.
+// If nothing names the operation, the ratio of the two bandwidths identifies it, together with whether it
+// reduces.
 std::optional<OpKind> op_of_factor(double factor, bool reduces, int ranks) {
   if (factor <= 0) {
     return std::nullopt;
@@ -65,7 +66,7 @@ std::optional<OpKind> op_of_factor(double factor, bool reduces, int ranks) {
   return is(others) ? std::optional(OpKind::all_gather) : std::nullopt;
 }
 
-// The text of nccl-tests, and PARAM's, line by line.
+// Reads the text output of nccl-tests and of PARAM, line by line.
 class TextReader {
  public:
   explicit TextReader(const scenario::SourceText& source) : source_(source) {}
@@ -87,7 +88,7 @@ class TextReader {
 
  private:
   void read_line(std::string_view line, std::uint32_t number) {
-    // A launcher's "[1,0]<stdout>:" in front of the line.
+    // Skips a launcher's prefix "[1,0]<stdout>:".
     if (const std::size_t mark = line.find(">:"); line.starts_with("[") && mark != line.npos) {
       line.remove_prefix(mark + 2);
     }
@@ -200,7 +201,8 @@ std::string text_in(const Json& object, const char* key) {
              : "";
 }
 
-// nccl-tests -J: "results" with "out_of_place" and "in_place"; a published table: "rows" with "time_us".
+// Output of nccl-tests -J has "results" with "out_of_place" and "in_place"; a published table has "rows" with
+// "time_us".
 std::optional<BenchTable> read_json_table(const std::string& name, const Json& json) {
   BenchTable table{.file = name, .rows = {}};
   std::optional<OpKind> op = op_of_benchmark(text_in(json, "collective"));
@@ -295,7 +297,7 @@ std::vector<cost::Measurement> measurements_of(const std::vector<BenchTable>& ta
   std::vector<cost::Measurement> rows;
   for (const BenchTable& table : tables) {
     const int ranks = table.ranks > 1 ? table.ranks : cluster.nodes * cluster.gpus_per_node;
-    // A host is a node, unless several are one NVLink domain.
+    // A host is a node, unless several hosts form one NVLink domain.
     const int hosts = table.nodes > 0 ? table.nodes : cluster.nodes;
     const int per_node = std::max(1, cluster.gpus_per_node);
     const int nodes = cluster.gpus_per_host > 0 ? std::max(1, (ranks + per_node - 1) / per_node) : hosts;

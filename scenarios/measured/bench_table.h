@@ -1,7 +1,7 @@
 #pragma once
 
-// Times that benchmarks print: nccl-tests' text and JSON, PARAM's comms benchmark, the tables of published results that
-// tests/data has, and several such tables in one file, as `real --calibrate` leaves them.
+// Times that benchmarks print: nccl-tests' text and JSON, PARAM's comms benchmark, the tables of published results in
+// tests/data, and files with several of these tables, as `real --calibrate` writes them.
 
 #include <cstdint>
 #include <map>
@@ -16,9 +16,9 @@ namespace rollcall::measured {
 
 struct BenchRow {
   std::int64_t bytes = 0;
-  double time = 0;              // microseconds; of in place and out of place the shorter one
-  std::vector<double> ranks{};  // of each rank, where the benchmark says
-  std::uint32_t line = 0;       // in the file; 0: not known
+  double time = 0;              // microseconds; the shorter one of in place and out of place
+  std::vector<double> ranks{};  // of each rank, if the benchmark reports it
+  std::uint32_t line = 0;       // in the file; 0: unknown
 };
 
 // One operation's rows in one file.
@@ -30,13 +30,13 @@ struct BenchTable {
   std::vector<BenchRow> rows;
 };
 
-// The tables of a file, at least one. Throws InvalidScenario for a file that has none.
+// Returns the tables of a file, at least one. Throws InvalidScenario if the file has none.
 std::vector<BenchTable> read_bench_tables(const std::string& path);
 
-// nccl-tests' names and torch's: "alltoall", "all_reduce".
+// Takes nccl-tests' names and torch's: "alltoall", "all_reduce".
 std::optional<OpKind> op_of_benchmark(std::string_view name);
 
-// What a model is corrected by. What files do not say of ranks and nodes is the whole cluster's.
+// The measurements that correct a model. Ranks and nodes that the files do not state are the whole cluster's.
 std::vector<cost::Measurement> measurements_of(const std::vector<BenchTable>& tables,
                                                const cost::Cluster& cluster);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// What rows measured on a machine changed, and what error is left, for people.
+// Corrects a cluster by rows measured on it, and describes what changed and the error that is left.
 
 #include <string>
 #include <vector>
@@ -9,10 +9,11 @@
 
 namespace rollcall::measured {
 
-// The cluster corrected by the rows. Throws std::invalid_argument for fewer than two rows that the model knows.
+// Returns the cluster corrected by the rows. Throws std::invalid_argument if the rows have fewer than two different
+// sizes.
 cost::Cluster calibrate(cost::Cluster cluster, const std::vector<cost::Measurement>& rows);
 
-// One line for each operation: constant, factor, and the median error before, after and left one out.
+// One line per operation: constant, factor, and the median error before the correction and with rows left out in turn.
 std::string calibration_text(const cost::Cluster& calibrated, const std::vector<cost::Measurement>& rows);
 
 }  // namespace rollcall::measured

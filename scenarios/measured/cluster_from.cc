@@ -21,7 +21,7 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// What NCCL's numbers mean: src/include/graph.h, NCCL_TOPO_PATTERN_*, NCCL_TOPO_CPU_*.
+// The meaning of NCCL's numbers: src/include/graph.h, NCCL_TOPO_PATTERN_*, NCCL_TOPO_CPU_*.
 enum class Pattern : std::uint8_t { none, balanced_tree, split_tree, tree, ring, nvls, collnet_direct };
 constexpr std::array<const char*, 4> tree_patterns{"", "balanced", "split", "plain"};
 
@@ -36,7 +36,7 @@ struct Graph {
   double latency = 0;
 };
 
-// Everything the files say, the first word on each question.
+// Everything that the files say; the first answer to each question counts.
 struct Machine {
   std::optional<Graph> ring;
   std::optional<Graph> tree;
@@ -52,8 +52,8 @@ struct Machine {
   std::set<std::string> sockets;
   int gpus = 0;
   int nvlinks = 0;         // per GPU
-  double total_port = 0;   // GB/s that leave one GPU by the fastest way, from a log
-  double nvlink_port = 0;  // the same where that is NVLink
+  double total_port = 0;   // GB/s out of one GPU over the fastest links, from a log
+  double nvlink_port = 0;  // the same, if that is NVLink
   bool has_switch = false;
   std::map<std::string, double> nics;  // by name: GB/s
   std::string network;
@@ -68,7 +68,7 @@ struct Machine {
   }
 };
 
-// The text behind `key` in the line, up to one of the ends.
+// The text after `key` in the line, up to one of `ends`.
 std::optional<std::string_view> after(std::string_view line, std::string_view key,
                                       std::string_view ends = " ,\t") {
   const std::size_t at = line.find(key);
@@ -114,7 +114,7 @@ std::string cpu_of(int architecture, int vendor) {
   return architecture != 1 ? "other" : vendor == 1 ? "intel" : vendor == 2 ? "amd" : "other";
 }
 
-// What follows "NCCL INFO " in a log, line by line.
+// Reads one log line, after its "NCCL INFO ".
 void read_log_line(std::string_view line, Machine& machine) {
   if (const auto graph = graph_in_line(line)) {
     machine.take(*graph);
@@ -185,7 +185,7 @@ bool read_log(std::string_view text, Machine& machine) {
   return is_log;
 }
 
-// One element of NCCL's XML, whose own attributes never hold a '>'.
+// One element of NCCL's XML, whose attributes never contain a '>'.
 struct Element {
   std::string_view name;
   std::string_view attributes;
@@ -226,7 +226,7 @@ void read_graph_element(const Element& element, Machine& machine) {
   graph.inter_path = std::string(element.attribute("typeinter").value_or(""));
   graph.same = number_or(element.attribute("samechannels"), 0) != 0;
   const int id = number_or(element.attribute("id"), 0);
-  if (id != 2 && id != 4) {  // CollNet's, which a cluster file has no place for
+  if (id != 2 && id != 4) {  // CollNet's, which a cluster file cannot describe
     machine.take(graph);
   }
 }
@@ -267,7 +267,8 @@ bool read_xml(std::string_view text, Machine& machine) {
 // Speeds of one NVLink by capability: src/graph/topo.h.
 double nvlink_speed(int capability) { return capability >= 100 ? 40.1 : capability >= 90 ? 20.6 : 20; }
 
-// A log has no capability. A port is a whole number of links of one generation.
+// A log does not name the compute capability. A port's speed is that of a whole number of links of
+// one generation.
 int capability_of_port(double port) {
   for (const int capability : {100, 90, 80}) {
     const double links = port / nvlink_speed(capability);
@@ -304,13 +305,13 @@ OrderedJson json_of(const Graph& graph, bool is_tree) {
   return json;
 }
 
-// Fills in what the files leave open, and says so.
+// Fills in what the files leave open, and reports it.
 class Writer {
  public:
   explicit Writer(Machine machine) : machine_(std::move(machine)) {}
 
   ClusterFile write() {
-    // Of a rack's NVLink domain the local ranks are those of one tray.
+    // In a rack's NVLink domain, the local ranks are only those of one tray.
     const int gpus = machine_.nodes > 0  ? machine_.ranks / machine_.nodes
                      : machine_.gpus > 0 ? machine_.gpus
                                          : machine_.local_ranks;

@@ -5,7 +5,7 @@
 
 namespace rollcall::measured {
 
-// 0 of none.
+// Returns 0 for an empty list.
 inline double median(std::vector<double> values) {
   if (values.empty()) {
     return 0;

@@ -15,24 +15,24 @@ namespace rollcall::measured {
 
 namespace {
 
-// A table is called ill when half of its rows take this many times as long as expected, or half of its large ones,
-// which are predicted better. Of the published tables of healthy machines the worst has 2.2 and 1.6, of the suspect
-// one 6.7 and 2.3 (tests/latency).
+// A table is called ill if half of its rows take this many times as long as expected, or half of its large ones, which
+// are predicted better. Of the published tables of healthy machines, the worst has 2.2 and 1.6; the suspect one has 6.7
+// and 2.3 (tests/latency).
 constexpr double ill_table = 3;
 constexpr double ill_large = 1.7;
-constexpr std::int64_t large = std::int64_t{16} << 20;  // more bytes than that
-// A part is called slow when the calls that pass it take this many times as long as those of its peers.
+constexpr std::int64_t large = std::int64_t{16} << 20;  // more bytes than this
+// A part is called slow if the calls that use it take this many times as long as those of its peers.
 constexpr double slow_part = 1.25;
-// And by so many of what calls usually differ, the more the fewer calls pass it.
+// They must also exceed chance: this many times the usual spread of calls, and more if fewer calls use the part.
 constexpr double slow_spreads = 5;
-// And when it explains this share of what is odd about all calls.
+// The part must also explain this share of the excess of all calls.
 constexpr double explained_share = 0.5;
-// Groups of one kind that make a median worth comparing with.
+// The number of groups of one kind that make a median worth comparing with.
 constexpr std::size_t peers_least = 4;
-// A rank is late when it is by this many microseconds, and by this share of what calls take.
+// A rank is late if it arrives this many microseconds after the others, and by this share of the usual time of calls.
 constexpr double late_least = 25;
 constexpr double late_share = 0.15;
-constexpr double spreads = 6;  // and by so many of what ranks usually differ
+constexpr double spreads = 6;  // and by this many times the usual difference between ranks
 constexpr std::size_t findings_max = 4;
 
 std::vector<int> hosts_of(const Timings& timings, const Timing& call) {
@@ -46,9 +46,9 @@ std::vector<int> hosts_of(const Timings& timings, const Timing& call) {
   return hosts;
 }
 
-// ---- Who comes late.
+// ---- Ranks that arrive late.
 
-// A rank that comes late waits less than the others do. How much less, in the median of its calls.
+// A rank that arrives late waits less than the others do. Returns how much less, as the median over its calls.
 std::vector<double> lateness_of(const Timings& timings) {
   std::vector<std::vector<double>> of_rank(timings.ranks.size());
   for (const Timing& call : timings.calls) {
@@ -117,9 +117,9 @@ std::vector<Illness> late_parts(const Timings& timings) {
   return found;
 }
 
-// ---- What carries less.
+// ---- Parts that carry less.
 
-// A call beside its peers.
+// A call compared with its peers.
 struct Compared {
   const Timing* call = nullptr;
   std::vector<int> hosts;
@@ -135,7 +135,7 @@ std::optional<double> expected_time(const cost::Cluster* cluster, const Timing& 
   const cost::GroupCost group(cost::communicator_of(*cluster, static_cast<int>(call.members.size()),
                                                     static_cast<int>(std::min(hosts, call.members.size()))));
   const auto prediction = group.predict({.kind = call.op, .bytes = call.bytes, .same_node = hosts == 1});
-  // Only what is beyond the interval is odd.
+  // Only time beyond the interval counts as excess.
   return prediction ? std::optional(std::clamp(call.time, prediction->low, prediction->high)) : std::nullopt;
 }
 
@@ -157,7 +157,7 @@ std::vector<Compared> compare(const Timings& timings, const cost::Cluster* clust
       of_groups.emplace_back(calls.front(), median(own));
       times.push_back(median(own));
     }
-    // Ill calls are few where peers are many: the lower half's median is what healthy ones take.
+    // If there are many peers, few of them are slow: the lower half's median is what healthy ones take.
     std::ranges::sort(times);
     const double usual = times[(times.size() - 1) * 2 / 5];
     for (const auto& [call, time] : of_groups) {
@@ -174,7 +174,7 @@ std::vector<Compared> compare(const Timings& timings, const cost::Cluster* clust
   return compared;
 }
 
-// A part that could be slow, and which calls pass it.
+// A part that could be slow.
 struct Suspect {
   Part part;
   int first;
@@ -227,10 +227,10 @@ struct Explanation {
   Suspect suspect{};
   std::vector<std::size_t> covered;
   double log_factor = 0;
-  double explained = 0;  // of the sum of what is odd
+  double explained = 0;  // part of the excess of all calls
 };
 
-// The log of how slow a part is, if it is what all these calls have in common.
+// Returns the log of how slow a part is, if it is the common cause of these calls.
 Explanation explain(const Suspect& suspect, std::vector<std::size_t> covered,
                     const std::vector<Compared>& calls) {
   std::vector<double> logs;
@@ -244,7 +244,7 @@ Explanation explain(const Suspect& suspect, std::vector<std::size_t> covered,
   return explanation;
 }
 
-// What the logarithms of calls usually differ by.
+// The usual spread of the logarithms of calls.
 double spread_of(const std::vector<Compared>& calls) {
   std::vector<double> logs;
   for (const Compared& each : calls) {
@@ -253,7 +253,7 @@ double spread_of(const std::vector<Compared>& calls) {
   return 1.48 * median(std::move(logs));
 }
 
-// The part that explains most, and those that explain the same calls as well.
+// Returns the part that explains most, and others that explain the same calls equally well.
 std::vector<Explanation> best_explanations(const Timings& timings, const std::vector<Compared>& calls) {
   std::map<Suspect, std::vector<std::size_t>> covered;
   for (std::size_t i = 0; i < calls.size(); ++i) {
@@ -280,7 +280,7 @@ std::vector<Explanation> best_explanations(const Timings& timings, const std::ve
   return best;
 }
 
-// Several parts that the same calls pass: the calls cannot tell them apart.
+// Names several parts that the same calls use: the calls cannot distinguish them.
 std::string names_of(const Timings& timings, const std::vector<Explanation>& explanations) {
   constexpr std::size_t names_max = 4;
   std::string names;
@@ -302,7 +302,8 @@ std::vector<Illness> slow_parts(const Timings& timings, const cost::Cluster* clu
     if (best.empty() || best.front().explained < explained_share * odd * (found.empty() ? 1 : 0.8)) {
       break;
     }
-    // A GPU slows what is in its node and what leaves it; where it explains no more than one of both, it is not it.
+    // A GPU slows calls inside its node and calls that leave it; if it explains no more than a part for only one of
+    // these, it is not the GPU.
     std::ranges::stable_sort(best, {},
                              [](const Explanation& each) { return each.suspect.part == Part::gpu; });
     if (best.front().suspect.part != Part::gpu) {

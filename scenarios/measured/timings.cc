@@ -26,7 +26,7 @@ using Json = nlohmann::json;
   std::abort();
 }
 
-// How long each waited for the last, and what the last one needed.
+// Sets how long each member waited for the last one, and the time that the last one needed.
 void set_times(Timing& timing, const std::vector<double>& times) {
   timing.time = *std::ranges::min_element(times);
   for (const double time : times) {
@@ -135,7 +135,7 @@ class OwnFile {
   Timings timings_;
 };
 
-// NCCL's names of its collectives.
+// NCCL's names for its collectives.
 std::optional<OpKind> op_of_nccl(const std::string& name) {
   static const std::map<std::string, OpKind> names{{"AllReduce", OpKind::all_reduce},
                                                    {"AllGather", OpKind::all_gather},
@@ -146,7 +146,7 @@ std::optional<OpKind> op_of_nccl(const std::string& name) {
   return found == names.end() ? std::nullopt : std::optional(found->second);
 }
 
-// The lines that NCCL's Inspector plugin writes, one file for each process: a call's record is complete when every
+// Reads the lines that NCCL's Inspector plugin writes, one file per process: a call's record is complete when every
 // rank of the communicator has written its line.
 class InspectorLines {
  public:
@@ -236,7 +236,7 @@ class InspectorLines {
   std::map<std::tuple<std::string, std::string, double>, Call> calls_;
 };
 
-// Bytes of what a record calls an element; 0 for an unknown word.
+// The size in bytes of an element in a record; 0 for an unknown word.
 std::int64_t size_of_recorded(const std::string& dtype) {
   static const std::map<std::string, std::int64_t> sizes{
       {"Float", 4}, {"Half", 2},  {"BFloat16", 2}, {"Double", 8}, {"Int", 4},

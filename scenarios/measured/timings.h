@@ -1,6 +1,6 @@
 #pragma once
 
-// Times of calls on a machine, by rank where somebody wrote them down: what `rollcall slow` looks at.
+// Times of calls on a machine, by rank if they were recorded per rank: the input of `rollcall slow`.
 
 #include <cstdint>
 #include <string>
@@ -11,19 +11,19 @@
 
 namespace rollcall::measured {
 
-// One call of a group, or the mean of some.
+// One call of a group, or the mean of several.
 struct Timing {
   OpKind op = OpKind::all_reduce;
   std::int64_t bytes = 0;
-  std::vector<int> members{};    // places in Timings::ranks, ascending
-  double time = 0;               // microseconds the data took: of the member that came last
-  std::vector<double> waited{};  // how long each member waited for the last one; empty: not known
+  std::vector<int> members{};    // indexes into Timings::ranks, ascending
+  double time = 0;               // microseconds that the data took: the time of the member that arrived last
+  std::vector<double> waited{};  // how long each member waited for the last one; empty if unknown
 };
 
 struct RankName {
   std::string name;  // "3", "node1:2001"
-  int host = 0;      // place in Timings::hosts
-  int local = 0;     // among the ranks of its host
+  int host = 0;      // index into Timings::hosts
+  int local = 0;     // index among the ranks of its host
 };
 
 struct Timings {
@@ -32,13 +32,13 @@ struct Timings {
   std::vector<Timing> calls;
 };
 
-// Whether the file is rollcall's own (docs/slow.md) or has lines of NCCL Inspector.
+// True if the file is rollcall's own (docs/slow.md), or has lines of NCCL Inspector.
 bool is_timings_file(const std::string& path);
-// One of the former, or several of the latter together. Throws InvalidScenario.
+// Reads one file of the former kind, or several of the latter together. Throws InvalidScenario.
 Timings read_timings(const std::vector<std::string>& paths);
 
-// Of a job's Flight Recorder dumps or profiler traces: the calls whose time every member has. Ranks stand on hosts
-// in blocks of `gpus_per_host`.
+// Takes a job's Flight Recorder dumps or profiler traces: the calls whose time every member has. Ranks are on hosts in
+// blocks of `gpus_per_host`.
 Timings timings_of(const check::JobDump& job, int gpus_per_host);
 
 }  // namespace rollcall::measured

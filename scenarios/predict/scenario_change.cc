@@ -77,7 +77,7 @@ bool is_product(const Tree& arguments) {
   return kind == "matmul" || kind == "attention";
 }
 
-// A statement's arguments stand beside its name, or below it.
+// A statement's arguments are next to its name, or below it.
 std::size_t set_kernels(Tree& node, std::string_view dtype) {
   std::size_t changed = 0;
   if (node.is_object() && node.contains("kernel")) {
@@ -163,7 +163,7 @@ constexpr std::array<std::string_view, 6> known_keys{"cluster",      "world_size
 ScenarioChange changed_scenario(Tree tree, std::string_view words) {
   ScenarioChange change;
   tree.erase("expect");
-  std::vector<std::string_view> slow;  // after what changes the number of ranks
+  std::vector<std::string_view> slow;  // applied after changes of the number of ranks
   for (std::string_view rest = words; !rest.empty();) {
     const std::string_view word = next_word(rest);
     const std::string_view key = word.substr(0, word.find('='));

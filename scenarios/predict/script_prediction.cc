@@ -23,7 +23,7 @@ using viz::Intervals;
 
 bool is_kernel(const Span& span) { return span.kind == Span::Kind::compute && span.stream >= 0; }
 
-// By rank: when the kernels of each optimizer step had ended.
+// For each rank, when the kernels of each optimizer step ended.
 std::vector<std::vector<Time>> step_ends(const Report& report) {
   const Timeline& timeline = report.timeline;
   std::vector<std::vector<std::pair<Time, bool>>> kernels(static_cast<std::size_t>(report.world_size));
@@ -123,7 +123,7 @@ class Attribution {
   }
 
  private:
-  // Every moment counts once, for the call that has begun first.
+  // Every moment counts once, for the call that began first.
   void attribute() {
     std::map<Rank, std::vector<const Span*>> calls;
     for (const Span& span : report_.timeline.spans()) {
@@ -179,7 +179,7 @@ class Attribution {
   std::map<std::string, ExposedCall> calls_;
 };
 
-// What a rank's record says of a step.
+// The work in a rank's record, per step.
 struct RankWork {
   double flops = 0;
   double measured_flops = 0;
@@ -193,7 +193,7 @@ struct RankWork {
   }
 };
 
-// The sum of the steps that count, as in a timeline: of all but the first `left_out`, of everything where that is 0.
+// The sum over the steps that count, as in a timeline: all but the first `left_out`, or everything if that is 0.
 RankWork work_of(const ScriptRank& rank, std::int64_t left_out) {
   RankWork sum;
   RankWork pending;  // since the latest end of a step
@@ -257,7 +257,7 @@ std::string head_line(const PredictedScript& script) {
                      : fmt::format("a step (mean of {}, after {})\n", prediction.steps, before));
 }
 
-// Where the times of kernels come from.
+// Says where the times of kernels come from.
 std::string sources_text(const PredictedScript& script) {
   const ScriptPrediction& prediction = script.prediction;
   const cost::Gpu* gpu = cost::find_gpu(script.cluster);
@@ -332,7 +332,7 @@ Duration ScriptPrediction::exposed_time() const {
 ScriptPrediction script_prediction(const Report& report, const traces::ScriptRecord& record) {
   const std::vector<std::vector<Time>> ends = step_ends(report);
   const std::size_t fewest = ends.empty() ? 0 : std::ranges::min(ends, {}, &std::vector<Time>::size).size();
-  // A step begins where one ends. See the header for the beginning of a job.
+  // A step begins where the previous one ends. See the header for the beginning of a job.
   const std::size_t left_out = fewest > 2 ? 2 : fewest > 1 ? 1 : 0;
   std::vector<Interval> windows;
   std::vector<std::int64_t> steps;

@@ -1,9 +1,10 @@
 #pragma once
 
-// How long a step of a recorded script takes on a cluster, where that time goes, and what it takes of each GPU.
+// Predicts how long a step of a recorded script takes on a cluster, where that time goes, and how much memory of each
+// GPU it takes.
 //
-// A step ends with the optimizer's kernels: that is how the recorder names them. What comes before the first such end
-// is the job's beginning, and counts only where there is no second. The second step is left out, too, where there are
+// A step ends with the optimizer's kernels, which the recorder names that way. Everything before the first such end is
+// the job's beginning, and counts only if there is no second one. The second step is left out as well if there are
 // more: DDP lays out its buckets anew there, once (torch/csrc/distributed/c10d/reducer.cpp, rebuild_buckets).
 
 #include <optional>
@@ -16,26 +17,26 @@
 
 namespace rollcall::predict {
 
-// Communication that no computing of the same rank hides, by the call that it comes from. Mean of the ranks, per step.
+// Communication that no computing of the same rank hides, by the call that caused it. Mean over the ranks, per step.
 struct ExposedCall {
   std::string what;  // "all_reduce at train.py:14"
   Duration transfer = 0;
-  Duration waiting = 0;  // for ranks that come later
+  Duration waiting = 0;  // for ranks that arrive later
 
   Duration exposed() const { return transfer + waiting; }
 };
 
 struct ScriptPrediction {
-  Duration step = 0;       // of the rank that takes longest
-  std::int64_t steps = 0;  // that it is the mean of; 0: there is no whole step, and `step` is the whole run
+  Duration step = 0;       // of the slowest rank
+  std::int64_t steps = 0;  // number of steps averaged; 0: there is no whole step, and `step` is the whole run
   std::int64_t left_out = 0;         // steps before these
-  Duration compute = 0;              // mean of the ranks, per step, like what follows
+  Duration compute = 0;              // mean over the ranks, per step, as are the following
   Duration idle = 0;                 // neither computing nor communicating
   std::vector<ExposedCall> exposed;  // the largest first
-  double flops = 0;                  // of one rank, mean
-  double measured_flops = 0;         // of them, in kernels whose time was measured
-  double kernels = 0;                // that one rank's host launches, mean
-  RankSet slowest;                   // they compute longest; empty: all alike
+  double flops = 0;                  // per rank, mean
+  double measured_flops = 0;         // part of `flops`, in kernels whose time was measured
+  double kernels = 0;                // launched by one rank's host, mean
+  RankSet slowest;                   // the ranks that compute longest; empty if all are alike
   Duration slowest_compute = 0;
 
   Duration exposed_time() const;
@@ -44,9 +45,9 @@ struct ScriptPrediction {
 // The report needs a timeline.
 ScriptPrediction script_prediction(const Report& report, const traces::ScriptRecord& record);
 
-// The ranks whose tensors take most of their GPUs, as recorded. Null: nothing was recorded.
+// The rank whose tensors take the most GPU memory, as recorded. Null if nothing was recorded.
 const traces::ScriptRank* largest_rank(const traces::ScriptRecord& record);
-// Does a rank need more than its GPU has? False where nobody knows.
+// True if a rank needs more memory than its GPU has. False if unknown.
 bool exceeds_memory(const traces::ScriptRecord& record, const cost::Cluster& cluster);
 
 struct PredictedScript {

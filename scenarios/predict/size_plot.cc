@@ -1,5 +1,5 @@
-// A table as an SVG: size on a logarithmic axis, bus bandwidth on a linear one, the algorithm at each
-// change. Text and lines only, so that it can stand in a README as it is.
+// A table as an SVG: size on a logarithmic axis, bus bandwidth on a linear one, and the algorithm at each
+// change. Text and lines only, so that it can be put in a README as it is.
 
 #include <algorithm>
 #include <cmath>
@@ -20,7 +20,7 @@ constexpr double right = 20;
 constexpr double top = 40;
 constexpr double bottom = 50;
 
-// A round number of GB/s that is no less than the highest point.
+// A round number of GB/s that is at least the highest point.
 double ceiling_of(double highest) {
   double power = 1;
   while (power * 10 < highest) {
@@ -39,7 +39,7 @@ std::string size_label(std::int64_t bytes) {
   return fmt::format("{}{}", bytes, letters[unit]);
 }
 
-// Positions are those of rows: sizes double, so equal steps are a logarithmic axis.
+// Positions are those of rows: sizes double, so equal steps make a logarithmic axis.
 class Plot {
  public:
   explicit Plot(const SizeTable& table) : table_(table) {

@@ -36,7 +36,7 @@ cost::GroupCost cost_of_all(const cost::Cluster& cluster) {
       cost::communicator_of(cluster, cluster.nodes * cluster.gpus_per_node, cluster.nodes));
 }
 
-// As simulated time has it, so that no table claims more than a run can show.
+// Rounds as simulated time does, so that no table claims more precision than a run can show.
 double whole_nanoseconds(double microseconds) {
   return static_cast<double>(cost::to_duration(microseconds)) / 1000;
 }
@@ -65,7 +65,7 @@ std::string model_name(const SizeTable& table) {
                        : "rollcall's own model, because NCCL has none for this call";
 }
 
-// "8 GPUs, 1 node of 8"; of a rack, what a node is.
+// "8 GPUs, 1 node of 8"; for a rack, says what a node is.
 std::string size_of_cluster(const SizeTable& table) {
   const cost::Cluster& cluster = table.cluster;
   const bool is_rack = cluster.gpus_per_host > 0 && cluster.gpus_per_node > cluster.gpus_per_host;
@@ -73,7 +73,7 @@ std::string size_of_cluster(const SizeTable& table) {
                      counted(cluster.nodes, is_rack ? "NVLink domain" : "node"), cluster.gpus_per_node);
 }
 
-// Two decimals, as nccl-tests prints bandwidths; JSON readers should not see more either.
+// Two decimals, as nccl-tests prints bandwidths; JSON should not show more either.
 double hundredths(double value) {
   return static_cast<double>(static_cast<std::int64_t>(value * 100 + 0.5)) / 100;
 }
@@ -204,7 +204,8 @@ std::string json_of(const SizeTable& table) {
 
 namespace {
 
-// What NCCL does with registered memory beside its tuner, and what of it no model here has.
+// Says what NCCL does with registered memory in addition to its tuner, and which of it no model
+// here covers.
 std::string registered_memory_text(const cost::Communicator& communicator, const cost::Request& request) {
   if (!communicator.launch.symmetric_memory) {
     return {};

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a collective costs on a cluster, size by size: the table nccl-tests would print there.
+// The time of a collective on a cluster, size by size: the table that nccl-tests would print there.
 
 #include <cstdint>
 #include <optional>
@@ -16,7 +16,7 @@ struct SizeRange {
   std::int64_t last = std::int64_t{1} << 30;
 };
 
-// "1KiB:8GiB", or one size. A number without a unit counts bytes, as it does in nccl-tests.
+// Parses "1KiB:8GiB", or one size. A number without a unit counts bytes, as in nccl-tests.
 struct ParsedSizes {
   std::optional<SizeRange> range;
   std::string problem;
@@ -25,8 +25,8 @@ ParsedSizes parse_sizes(std::string_view text);
 
 struct SizeRow {
   std::int64_t bytes = 0;
-  double time = 0;    // microseconds, to the nanosecond, as the model has it
-  double fitted = 0;  // what is to be expected
+  double time = 0;    // microseconds, to the nanosecond, from the model
+  double fitted = 0;  // the expected time
   double low = 0;     // nine of ten measurements lie between these two
   double high = 0;
   double algbw = 0;  // GB/s, of `fitted`
@@ -47,11 +47,11 @@ struct SizeTable {
   std::vector<SizeRow> rows;
 };
 
-// All GPUs of the cluster take part. Sizes double from the first to the last. `call.bytes` is ignored.
-// Nothing when the call's algorithm and protocol exclude everything.
+// All GPUs of the cluster take part. Sizes double from the first to the last. `call.bytes` is ignored. Empty
+// if the call's algorithm and protocol exclude everything.
 std::optional<SizeTable> predict_sizes(const cost::Cluster& cluster, const cost::Call& call, SizeRange sizes);
 
-// By row, microseconds per call.
+// `times`: microseconds per call, by row.
 void add_measured(SizeTable& table, const std::vector<double>& times);
 
 std::string text_of(const SizeTable& table);
@@ -59,7 +59,7 @@ std::string json_of(const SizeTable& table);
 // A plot of bus bandwidth over size, for reports and READMEs. Complete and self-contained.
 std::string svg_of(const SizeTable& table);
 
-// Why one size gets what it gets: every algorithm and protocol with its time, or the reason it is out.
+// Explains the choice for one size: every algorithm and protocol with its time, or the reason it is excluded.
 std::string explain_text(const cost::Cluster& cluster, const cost::Call& call);
 
 }  // namespace rollcall::predict

@@ -22,21 +22,21 @@ namespace {
 
 using cost::KernelWork;
 
-// Of what the best shape of a product, or attention, reaches alone, a training step reaches this part: shapes are not
-// the best ones, and the GPU is hot and near its power limit. Chosen on the rows of A100 (docs/step-time.md).
+// A training step reaches this share of what the best shape of a product, or attention, reaches alone: its shapes are
+// not the best ones, and the GPU is hot and near its power limit. Chosen on the rows of A100 (docs/step-time.md).
 constexpr double reached_in_training = 0.77;
 
-// Of a collective that runs beside its product in pieces, this part is seen all the same: the first piece has nothing
-// to hide behind, copies share memory with the product, and pieces of a product are slower than the whole. Chosen so
-// that asynchronous tensor parallelism is as much faster as torchtitan measured (docs/step-time.md).
+// This share of a collective that runs in pieces alongside its product is exposed all the same: the first piece has
+// nothing to hide behind, copies share memory with the product, and pieces of a product are slower than the whole.
+// Chosen so that asynchronous tensor parallelism gains as much as torchtitan measured (docs/step-time.md).
 constexpr double seen_of_overlapped = 0.5;
 
-// Messages at a pipeline's borders and rests of a step that nothing here models need a floor: two allocations of NCCL,
-// CUDA's context, and fragments.
+// Memory for messages at a pipeline's borders, and for other parts of a step that are not modeled here: two allocations
+// of NCCL, CUDA's context, and fragments.
 constexpr std::int64_t gib = std::int64_t{1} << 30;
 constexpr std::int64_t context_bytes = 2 * gib;
 
-// What one layer takes one GPU, for one microbatch.
+// The time that one layer takes on one GPU, for one microbatch.
 struct PassTimes {
   Duration forward = 0;
   Duration recompute = 0;
@@ -71,7 +71,7 @@ class Calls {
     }
   }
 
-  // `bytes`: of the whole, as nccl-tests counts.
+  // `bytes`: of the whole operation, as nccl-tests counts.
   Duration time(OpKind kind, std::int64_t bytes, bool same_node = true) const {
     if (!cost_ || bytes == 0) {
       return 0;
@@ -102,7 +102,7 @@ class StepModel {
     embedding_ = times_of(embedding_work(model_, layout_));
     head_ = times_of(head_work(model_, layout_));
     const std::int64_t activations = activation_bytes(model_, layout_);
-    if (layout_.tp > 1) {  // what the embedding gives is reduced; the head's input is gathered
+    if (layout_.tp > 1) {  // the embedding's output is reduced; the head's input is gathered
       embedding_.forward_tensor = tensor_.time(OpKind::reduce_scatter_tensor, activations);
       embedding_.backward_tensor = tensor_.time(OpKind::all_gather_into_tensor, activations);
       head_.forward_tensor = embedding_.backward_tensor;
@@ -121,7 +121,7 @@ class StepModel {
   bool is_first(std::int64_t stage) const { return stage == 0; }
   bool is_last(std::int64_t stage) const { return stage + 1 == stage_count(); }
 
-  // What is in a stage beside its layers.
+  // The parts of a stage other than its layers.
   PassTimes ends_of(std::int64_t stage) const {
     PassTimes ends;
     const auto add = [&](const PassTimes& more) {
@@ -139,7 +139,7 @@ class StepModel {
     return ends;
   }
 
-  // Parameters of one GPU before sharding over data parallel ranks: of a layer, and of a stage.
+  // Parameters of one GPU before sharding over data-parallel ranks: of a layer, and of a stage.
   std::int64_t layer_parameters() const { return model_.layer_parameters() / layout_.tp; }
   std::int64_t ends_parameters(std::int64_t stage) const {
     return ((is_first(stage) ? 1 : 0) + (is_last(stage) && !(model_.tied && layout_.pp == 1) ? 1 : 0)) *
@@ -158,7 +158,7 @@ class StepModel {
 
   int shards() const { return layout_.sharding == Sharding::replicas ? 1 : layout_.dp * layout_.cp; }
   bool gathers() const { return layout_.sharding != Sharding::replicas && shards() > 1; }
-  // FSDP keeps parameters between the microbatches of a pipeline, and gives them up after forward otherwise.
+  // FSDP keeps parameters between the microbatches of a pipeline, and releases them after forward otherwise.
   bool gathers_again() const { return layout_.sharding == Sharding::full && layout_.pp == 1 && shards() > 1; }
 
   Duration gather_time(std::int64_t parameters, bool is_layer) const {
@@ -178,7 +178,7 @@ class StepModel {
     return layout_.sharding == Sharding::full ? pass_time(static_cast<double>(parameters) * bytes_each) : 0;
   }
   Duration optimizer_time(int rank) const {
-    // Adam reads a parameter, its gradient and two moments, and writes three of them, in float32; the norm of all
+    // Adam reads a parameter, its gradient, and two moments, and writes three of them, in float32; the norm of all
     // gradients reads them once, and scaling them reads and writes them.
     return pass_time(static_cast<double>(rank_parameters(rank)) / shards() * (28 + 12));
   }
@@ -232,7 +232,8 @@ class StepModel {
     return times;
   }
 
-  // Two pairs of collectives forward and two backward: a gather before a product, and a reduction behind the next.
+  // Two pairs of collectives in forward and two in backward: a gather before a product, and a reduction after the next
+  // one.
   void add_tensor_parallel(PassTimes& layer) const {
     if (layout_.tp == 1) {
       return;
@@ -251,10 +252,10 @@ class StepModel {
                                  : 0;
   }
 
-  // As PyTorch's ring attention has it (2.14, torch/distributed/tensor/experimental/_context_parallel/_attention.py):
-  // keys and values of all ranks are gathered beside the attention to one's own, also when it is computed again and in
-  // backward. Their gradients, in float32, go around the ring beside the attention to the next part; the last of them
-  // has nothing beside it. Models repeat the keys of grouped heads for each query before.
+  // As in PyTorch's ring attention (2.14, torch/distributed/tensor/experimental/_context_parallel/_attention.py): keys
+  // and values of all ranks are gathered alongside the attention to the rank's own, also when it is recomputed and in
+  // backward. Their gradients, in float32, go around the ring alongside the attention to the next part; the last of
+  // them has nothing alongside it. Models repeat the keys of grouped heads for each query first.
   void add_context_parallel(PassTimes& layer) const {
     if (layout_.cp == 1) {
       return;
@@ -329,7 +330,7 @@ StageMemory StepModel::memory_of(int rank) const {
       add("parameters", 4 * parameters / shards);
       add("gradients", 4 * parameters / shards);
       add("optimizer", 8 * parameters / shards);
-      // Two layers are gathered, and one has gradients on their way; a pipeline's stages stay gathered.
+      // Two layers are gathered, and the gradients of one are in transit; a pipeline's stages stay gathered.
       const double gathered =
           gathers_again() ? 2 * 2 * static_cast<double>(layer_parameters()) : 2 * parameters;
       const double reduced = gathers_again()
@@ -387,7 +388,7 @@ constexpr const char* reduce = "reduce";
 constexpr const char* optimizer = "optimizer";
 }  // namespace names
 
-// What one rank of the pipeline does in a step.
+// The work of one rank of the pipeline in a step.
 class RankStep {
  public:
   explicit RankStep(const StepModel& model) : model_(model), gathers_(new_stream()), reduces_(new_stream()) {}
@@ -473,7 +474,7 @@ class RankStep {
     launch(names::backward, times.backward);
   }
 
-  // A gather may be one ahead: it starts no earlier than the computation before the one that needs it.
+  // A gather may be one layer ahead: it starts no earlier than the computation before the one that needs it.
   void gather(std::int64_t parameters, bool is_layer) {
     const StreamScope scope(gathers_);
     may_gather_.wait();
@@ -504,7 +505,7 @@ class RankStep {
 
 using viz::Intervals;
 
-// What of `list` lies outside of `taken`, which grows by it.
+// Returns the length of the part of `list` outside `taken`, and adds `list` to `taken`.
 Duration take(const Intervals& list, Intervals& taken) {
   const Duration before = length(taken);
   taken.insert(taken.end(), list.begin(), list.end());
@@ -512,7 +513,7 @@ Duration take(const Intervals& list, Intervals& taken) {
   return length(taken) - before;
 }
 
-// Where a stretch of time belongs in which nothing computes: the first of these that runs is to blame.
+// Attributes time to parts: a moment in which nothing computes belongs to the first of these parts that runs.
 StageTime stage_time(const Timeline& timeline, Rank rank, Time from, Time to) {
   struct Part {
     const char* name;
@@ -540,7 +541,7 @@ StageTime stage_time(const Timeline& timeline, Rank rank, Time from, Time to) {
   return time;
 }
 
-// A pipeline begins with a vote, which is over when its first rank computes.
+// A pipeline begins with a vote, which ends when its first rank computes.
 Time start_of(const Timeline& timeline) {
   Time start = std::numeric_limits<Time>::max();
   for (const Span& span : timeline.spans()) {
@@ -612,7 +613,8 @@ SimulatedStep simulate(const StepQuestion& question, const StepModel& model, int
   return simulated;
 }
 
-// A long step repeats itself in the middle: rounds of `pp` microbatches take what the last of a few took.
+// The middle of a long step repeats itself: each further round of `pp` microbatches takes as long as the last one
+// simulated.
 SimulatedStep simulate(const StepQuestion& question, const StepModel& model) {
   const Layout& layout = model.layout();
   const int rounds = layout.microbatches / layout.pp;
@@ -665,7 +667,7 @@ StepPrediction predict_step(const StepQuestion& question) {
   SimulatedStep simulated;
   try {
     simulated = simulate(question, model);
-  } catch (const Error& error) {  // what torch says of stages and microbatches that do not go together
+  } catch (const Error& error) {  // torch's error for stages and microbatches that do not match
     throw std::invalid_argument(error.what());
   }
   StepPrediction prediction;

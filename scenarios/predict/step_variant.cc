@@ -1,4 +1,4 @@
-// What another layout, model, cluster or rank would make of a step.
+// Predicts a step with another layout, model, cluster, or rank.
 
 #include <algorithm>
 #include <stdexcept>
@@ -14,7 +14,7 @@ namespace rollcall::predict {
 
 namespace {
 
-// "5%": 1.05.
+// Returns 1.05 for "5%".
 double factor_of(std::string_view key, std::string_view text) {
   const scenario::Quantity parsed = scenario::parse_fraction(text);
   if (!parsed.value) {
@@ -61,7 +61,7 @@ StepVariant predict_variant(StepQuestion question, std::string_view words) {
     const Duration without = predict_step(even).step;
     variant.lost = static_cast<double>(variant.prediction.step - without) / 1e9 * variant.prediction.gpus;
   }
-  if (longer > 1) {  // of one rank only
+  if (longer > 1) {  // for one rank only
     question.model.sequence = tokens;
     variant.prediction.tokens = tokens_of(question);
     variant.prediction.model_flops = question.model.model_flops(true);

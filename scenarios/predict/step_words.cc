@@ -29,7 +29,7 @@ std::int64_t number_of(std::string_view key, std::string_view word) {
   return value;
 }
 
-// A word of the list: what it is called, whether it has a value, and what it sets.
+// A word of the list: its name, whether it has a value, and what it sets.
 template <typename Target>
 struct Word {
   std::string_view key;

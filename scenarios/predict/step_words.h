@@ -8,14 +8,14 @@
 
 namespace rollcall::predict {
 
-// A preset's name, sizes as key=value, or both: what comes later counts. Throws std::invalid_argument, with what is
-// wrong and what was probably meant.
+// A preset's name, sizes as key=value, or both: the later one counts. Throws std::invalid_argument, with what is wrong
+// and what was probably meant.
 Transformer parse_transformer(std::string_view text);
 Layout parse_layout(std::string_view text);
 
 // Takes the first word of a list from it.
 std::string_view next_word(std::string_view& rest);
-// One word more, of a list that was parsed.
+// For one more word, after a list was parsed.
 bool is_transformer_word(std::string_view word);
 void change(Transformer& model, std::string_view word);
 void change(Layout& layout, std::string_view word);

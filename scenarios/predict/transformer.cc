@@ -29,7 +29,7 @@ const std::array<Transformer, 8>& presets() {
 
 constexpr double half = 2;  // bytes of bfloat16
 
-// The kernels of a layer are made of two shapes: a product, and a pass over memory.
+// The kernels of a layer have two shapes: a product, and a pass over memory.
 class Work {
  public:
   Work(const Transformer& model, const Layout& layout)
@@ -52,7 +52,7 @@ class Work {
     work.backward.push_back(once(tokens_, n, k));
     work.backward.push_back(once(k, tokens_, n));
     if (is_float8) {
-      // The greatest value is looked for, then everything is cast: 2 bytes read, 2 read and 1 written.
+      // The greatest value is found, then everything is cast: 2 bytes read, 2 read and 1 written.
       pass(work.forward, 5 * (tokens_ * k + k * n));
       pass(work.backward, 5 * (tokens_ * n + tokens_ * k + k * n));
     }
@@ -66,13 +66,13 @@ class Work {
     const double heads = static_cast<double>(model_.heads) / layout_.tp;
     const double keys = static_cast<double>(model_.sequence);
     const double all = 4 * tokens_ * keys * heads * static_cast<double>(model_.head_size());
-    if (layout_.flash) {  // leaves out what is masked; backward has five products for forward's two
+    if (layout_.flash) {  // skips masked parts; backward has five products for forward's two
       work.forward.push_back({.flops = all / 2, .kind = KernelKind::attention});
       work.backward.push_back({.flops = all / 2 * 2.5, .kind = KernelKind::attention});
       merge_parts(work, heads);
       return;
     }
-    // Scores are written, normalized, dropped out of, and read: 10 passes forward, twice as many backward.
+    // Scores are written, normalized, subjected to dropout, and read: 10 passes forward, twice as many backward.
     const double scores = half * tokens_ * keys * heads;
     work.forward.push_back({.flops = all, .kind = KernelKind::matmul});
     pass(work.forward, 5 * scores);
@@ -91,8 +91,8 @@ class Work {
     }
   }
 
-  // Passes over the residual stream and the MLP's inside, in values of 2 bytes. What was fused reads and writes once;
-  // what was not, normalizes and rotates in float32 and writes every step (torchtitan's model without torch.compile).
+  // Passes over the residual stream and the MLP's inside, in values of 2 bytes. Fused operators read and write once;
+  // unfused ones normalize and rotate in float32 and write every step (torchtitan's model without torch.compile).
   double pointwise_values() const {
     const auto hidden = static_cast<double>(model_.hidden);
     const double ffn = static_cast<double>(model_.ffn) / layout_.tp;

@@ -25,7 +25,7 @@ Cell change_cell(double fraction) { return {fmt::format("{:+.1f}", 100 * fractio
 
 Cell number_cell(double value, int digits) { return {fmt::format("{:.{}f}", value, digits), value}; }
 
-// Without the columns in which no row has anything to read.
+// Returns the table without columns that are empty in all rows.
 VariantTable without_empty(VariantTable table) {
   for (std::size_t column = table.columns.size(); column-- > 0;) {
     const bool is_empty =
@@ -151,7 +151,7 @@ std::string text_of(const VariantTable& all) {
   const VariantTable table = without_empty(all);
   std::string text = "#";
   std::vector<std::size_t> widths;
-  const std::size_t last = table.columns.size() - 1;  // stands at the left
+  const std::size_t last = table.columns.size() - 1;  // left-aligned
   for (std::size_t column = 0; column < table.columns.size(); ++column) {
     std::size_t width = table.columns[column].title.size();
     for (const auto& row : table.rows) {
@@ -199,7 +199,7 @@ std::string page_of(const std::string& title, const std::string& text, const Var
     for (const VariantTable::Column& column : table.columns) {
       shown.titles.push_back(column.title);
     }
-    std::ranges::rotate(shown.titles, shown.titles.end() - 1);  // what is changed comes first
+    std::ranges::rotate(shown.titles, shown.titles.end() - 1);  // the change comes first
     for (const auto& row : table.rows) {
       std::vector<viz::HtmlTable::Cell> cells{{.text = row.back().text, .is_heading = true}};
       for (std::size_t column = 0; column + 1 < row.size(); ++column) {

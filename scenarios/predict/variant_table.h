@@ -1,6 +1,6 @@
 #pragma once
 
-// Steps beside each other: as it is, and with something changed. The same table as text, as JSON and on a page.
+// Steps in comparison: as it is, and with changes. The same table as text, as JSON, and on a page.
 
 #include <optional>
 #include <string>
@@ -15,24 +15,25 @@
 
 namespace rollcall::predict {
 
-// A scenario's or a script's step. Means of the ranks.
+// A scenario's or a script's step. Means over the ranks.
 struct VariantRow {
   std::string name{};  // "as it is", "slow=5%"
   std::string verdict = "ok";
   Rank ranks = 0;
   Duration step = 0;
   Duration compute = 0;
-  Duration transfer = 0;  // that no computing hides
+  Duration transfer = 0;  // not hidden by computing
   Duration waiting = 0;   // for others, likewise: stragglers, and a pipeline's bubble
   Duration idle = 0;
-  RankSet slowest{};  // they compute longest; empty: all alike
+  RankSet slowest{};  // the ranks that compute longest; empty if all are alike
   std::optional<double> tokens_per_second{};
   bool slows_rank = false;
 };
 VariantRow variant_row(const Report& report, const viz::RunProfile& profile);
 VariantRow variant_row(const Report& report, const ScriptPrediction& prediction);
 
-// Seconds of all GPUs that each step loses, compared to the first row: of a row in which a rank was slowed.
+// For a row in which a rank was slowed: the GPU seconds, over all GPUs, that each step loses compared with
+// the first row.
 double lost_seconds(const VariantRow& row, const VariantRow& first);
 
 struct VariantTable {
@@ -50,11 +51,11 @@ struct VariantTable {
 VariantTable table_of(const std::vector<VariantRow>& rows);
 VariantTable table_of(const std::vector<StepVariant>& variants);
 
-// Without columns in which no row has anything.
+// Leaves out columns that are empty in all rows.
 std::string text_of(const VariantTable& table);
-// `object` with the table's rows but the first as "what_if".
+// Returns `object` with the table's rows, except the first, as "what_if".
 std::string with_variants(const std::string& object, const VariantTable& table);
-// `text`: what is told of the step as it is. The report may be null.
+// `text`: the description of the step as it is. The report may be null.
 std::string page_of(const std::string& title, const std::string& text, const VariantTable& table,
                     const Report* report);
 

@@ -7,7 +7,7 @@
 namespace rollcall::scenario {
 namespace {
 
-// "cuda:{rank}" is "cuda:" and a number that differs per rank.
+// "cuda:{rank}" is "cuda:" and a number that differs by rank.
 std::optional<DeviceTemplate::Index> parse_index(std::string_view text) {
   if (text == "cuda:{local_rank}") {
     return DeviceTemplate::Index::local_rank;

@@ -10,13 +10,14 @@
 
 namespace rollcall::scenario {
 
-// A template, or what is wrong with the text. Exactly one of the two.
+// A template, or the error in the text. Exactly one of the two.
 struct ParsedDevice {
   std::optional<DeviceTemplate> device;
   std::string problem;
 };
 
-// `local_ranks` is how many ranks share a host at most: device numbers must suffice for them.
+// `local_ranks` is the largest number of ranks that share a host: device numbers must suffice for
+// them.
 ParsedDevice parse_device_template(std::string_view text, Rank world_size, Rank local_ranks);
 
 }  // namespace rollcall::scenario

@@ -1,14 +1,14 @@
 #pragma once
 
-// The small expression language of scenarios: whole numbers, names, arithmetic and comparisons.
+// The small expression language of scenarios: whole numbers, names, arithmetic, and comparisons.
 //
 //   rank == 0 && step % 2 == 1
 //   is_last_joiner ? rank : -1
 //
-// Operators, loosest first: ?:  ||  &&  == !=  < <= > >=  + -  * / %  ! - (unary), and parentheses.
-// True is 1, anything but 0 is true. Division rounds down and a remainder has the divisor's sign, as
-// in Python, so that (rank - 1) % world_size is the neighbor on a ring. There are no strings, no
-// calls and no assignment: an expression cannot do anything but give a number.
+// Operators, loosest first: ?:  ||  &&  == !=  < <= > >=  + -  * / %  ! - (unary), and parentheses. True is
+// 1, anything but 0 is true. Division rounds down and a remainder has the divisor's sign, as in Python, so
+// that (rank - 1) % world_size is the neighbor on a ring. There are no strings, no calls, and no assignment:
+// an expression can only yield a number.
 //
 // A text is compiled once, when the file is read, to a short list of steps on a stack of numbers.
 
@@ -69,12 +69,12 @@ class Expression {
 
   explicit Expression(std::vector<Step> steps) : steps_(std::move(steps)) {}
 
-  // The value. `names[slot]` is how a variable is called. Throws Error with Python's type:
-  // NameError for a variable nobody has set, TypeError for one that holds no number,
-  // ZeroDivisionError, and OverflowError where Python's integers would outgrow 64 bits.
+  // The value. `names[slot]` is a variable's name. Throws Error with Python's type: NameError for a variable
+  // that was never set, TypeError for one that does not hold a number, ZeroDivisionError, and OverflowError
+  // if Python's integers would outgrow 64 bits.
   std::int64_t evaluate(std::span<const Variable> variables, std::span<const std::string> names) const;
 
-  // The value, when it needs no variables and cannot fail.
+  // The value, if it needs no variables and cannot fail.
   std::optional<std::int64_t> constant() const;
   bool mentions(SlotIndex slot) const;
   const std::vector<Step>& steps() const { return steps_; }
@@ -83,14 +83,14 @@ class Expression {
   std::vector<Step> steps_;
 };
 
-// What is wrong with an expression, and where in its text.
+// An error in an expression, and its position in the text.
 struct ExpressionError {
   std::size_t offset = 0;
   std::string message;
   std::string suggestion;
 };
 
-// A name's meaning: a slot, or why there is none (with offset 0).
+// A name's meaning: a slot, or the reason why there is none (with offset 0).
 struct NameLookup {
   std::optional<SlotIndex> slot;
   ExpressionError error;

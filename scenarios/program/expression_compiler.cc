@@ -1,4 +1,4 @@
-// Text to steps: a recursive descent over the grammar in expression.h.
+// Compiles text to steps: a recursive descent over the grammar in expression.h.
 
 #include <algorithm>
 #include <array>
@@ -18,7 +18,7 @@ struct Operator {
   Operation action;
 };
 
-// One level of binding strength. Of operators that begin alike the longer comes first.
+// One level of binding strength. Of operators that begin alike, the longer comes first.
 using Level = std::array<Operator, 4>;
 constexpr std::array<Level, 4> levels{{
     {{{"==", Operation::equal}, {"!=", Operation::not_equal}}},
@@ -55,7 +55,7 @@ class Compiler {
     throw ExpressionError{offset, std::move(message), std::move(suggestion)};
   }
 
-  // Something stands where the expression should have ended or gone on with an operator.
+  // Reports text where the expression should have ended or continued with an operator.
   [[noreturn]] void fail_at_rest() const {
     static constexpr std::array<std::pair<std::string_view, std::string_view>, 6> habits{
         {{"and", "&&"}, {"or", "||"}, {"=", "=="}, {"&", "&&"}, {"|", "||"}, {"is", "=="}}};
@@ -234,7 +234,7 @@ class Compiler {
     pushed();
   }
 
-  // Bounds the recursion on texts such as ten thousand parentheses.
+  // Bounds the recursion for texts such as ten thousand parentheses.
   template <typename Parse>
   void nested(Parse parse) {
     constexpr std::size_t deepest = 64;

@@ -1,4 +1,4 @@
-// ValueReader, the part about expressions and texts with holes: what their names mean.
+// ValueReader, the part about expressions and texts with holes: the meaning of their names.
 
 #include <algorithm>
 
@@ -24,8 +24,8 @@ bool is_view_of(std::string_view whole, std::string_view part) {
 
 }  // namespace
 
-// `position` counts from the string's first character. Where escapes have moved things, the whole
-// string is pointed at.
+// `position` counts from the string's first character. If escapes have shifted positions, the error
+// points to the whole string.
 void ValueReader::error_inside(const Json& value, std::size_t position, std::string message,
                                std::string_view suggestion) {
   const bool is_plain = is_view_of(source_.text(), value.text());
@@ -140,7 +140,7 @@ TableIndex ValueReader::text(const Json& value) {
     if (c != '{' && c != '}') {
       literal += c;
     } else if (whole.substr(at + 1, 1) == std::string_view(&c, 1)) {
-      literal += c;  // {{ and }} stand for themselves
+      literal += c;  // {{ and }} are literal braces
       ++at;
     } else {
       const std::size_t close = whole.find('}', at);
@@ -160,7 +160,7 @@ TableIndex ValueReader::text(const Json& value) {
 
 constexpr std::string_view repr_suffix = "!r";
 
-// What stands between braces: a tensor, the caught error, or an expression.
+// The text between braces: a tensor, the caught error, or an expression.
 void ValueReader::hole(Text& text, const Json& value, std::string_view inside, std::size_t begin) {
   if (scope_.handler != none && inside == "error") {
     text.push_back({TextPiece::ErrorMessage{scope_.handler}});

@@ -1,6 +1,6 @@
 #pragma once
 
-// Statements about groups and the store, as a Program keeps them.
+// Statements about groups and the store, as a Program stores them.
 
 #include <cstdint>
 #include <optional>
@@ -18,10 +18,10 @@ struct GroupStatement {
 
   Kind kind = Kind::new_group;
   SlotIndex group =
-      no_slot;  // of the frame's groups: split_group's parent, or what the call is on; no_slot: world
+      no_slot;  // of the frame's groups: split_group's parent, or the group of the call; no_slot: world
   SlotIndex made = no_slot;                    // of the frame's groups: `as`
-  std::optional<RankList> ranks;               // new_group; none: everybody
-  std::optional<std::vector<RankList>> lists;  // split_group; none: one of everybody
+  std::optional<RankList> ranks;               // new_group; none: all ranks
+  std::optional<std::vector<RankList>> lists;  // split_group; none: one list of all ranks
   Operand size;                                // new_subgroups; absent: the GPUs of a host
   std::optional<Duration> timeout;
   bool is_local = false;        // new_group: use_local_synchronization
@@ -46,9 +46,9 @@ struct MeshStatement {
 struct StoreStatement {
   StoreCall::Kind kind = StoreCall::Kind::get;
   std::vector<TableIndex> keys;     // of Program::texts
-  TableIndex value = none;          // of Program::texts: what set and compare_set set
-  TableIndex expected = none;       // of Program::texts: what compare_set looks for; none: nothing is there
-  TableIndex want = none;           // of Program::texts: what get relies on
+  TableIndex value = none;          // of Program::texts: the value that set and compare_set set
+  TableIndex expected = none;       // of Program::texts: the value that compare_set expects; none: no value
+  TableIndex want = none;           // of Program::texts: the value that the caller of get relies on
   Operand amount;                   // add
   SlotIndex variable = no_slot;     // `as`: of the frame's variables
   std::optional<Duration> timeout;  // get, wait

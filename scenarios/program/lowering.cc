@@ -100,7 +100,7 @@ void Lowering::lower_statements(const Json& list) {
 
 namespace {
 
-// Does it wait in ways that leave the other threads of its rank no chance to run?
+// True if it may wait in a way that gives the other threads of its rank no chance to run.
 bool blocks_whole_rank(StatementKind kind) {
   switch (kind) {
     case StatementKind::coalesced:
@@ -283,7 +283,8 @@ bool contains(std::span<const std::string_view> words, std::string_view word) {
 
 }  // namespace
 
-// No key of the object names a statement. The first one that nearly does is probably meant to.
+// No key of the object names a statement. The first one that is nearly a statement's name was
+// probably meant as one.
 void Lowering::report_unrecognized(const Json& node) {
   if (!node.is(JsonType::object)) {
     read_.error(node, fmt::format("a statement is an object such as {{\"barrier\": {{}}}}, not {}",

@@ -1,7 +1,7 @@
 #pragma once
 
-// Lowering: the statement lists of a scenario to one Program. Reports everything that is wrong with
-// them, as far as a file can tell: unknown names, missing arguments, ranks out of range.
+// Lowers the statement lists of a scenario to one Program. Reports every error in them that can be found in a
+// file: unknown names, missing arguments, ranks out of range.
 
 #include <cstdint>
 #include <map>
@@ -26,33 +26,34 @@ class Lowering {
   // All are borrowed for the lifetime of the object.
   Lowering(const ScenarioFacts& facts, const SourceText& source, Diagnostics& diagnostics);
 
-  // First, for every list of the file: finds the names that its statements make.
+  // Called first, for every list of the file: finds the names that its statements define.
   void collect(const Json& list) { names_.collect(list, diagnostics_); }
-  // Then, for every list that ranks run.
+  // Called after that, for every list that ranks run.
   Block lower_program(const Json& list);
-  // And for every object, in the order of ScenarioFacts::objects, before the programs.
+  // Called for every object, in the order of ScenarioFacts::objects, before the programs.
   void lower_object(const Json& object);
 
-  // For tensors that expectations are about, after everything else; the entry's key is the tensor's name.
+  // Called for tensors that expectations are about, after everything else; the entry's key is the tensor's
+  // name.
   void watch(const Json& entry) { read_.watch(entry); }
 
   // The result; the Lowering is spent.
   std::shared_ptr<const Program> finish();
 
  private:
-  // What tensors without a name must have in common to share a slot.
+  // The properties that tensors without a name must share to use the same slot.
   struct ScratchLook {
     Dtype dtype = Dtype::float32;
     std::optional<DeviceTemplate> device;
-    std::int64_t numel = -1;  // -1: as many as the call takes by itself
+    std::int64_t numel = -1;  // -1: the call's default
     friend auto operator<=>(const ScratchLook&, const ScratchLook&) = default;
   };
-  // What a statement says it stands for.
+  // The source line that a statement says it represents.
   struct GivenSite {
-    TableIndex file = none;  // of Program::strings; none: nothing
+    TableIndex file = none;  // of Program::strings; none: not given
     std::uint32_t line = 0;
   };
-  // A loop being lowered, and the jumps out of it that await its end.
+  // A loop being lowered, and the jumps out of it that wait for its end.
   struct OpenLoop {
     std::vector<Address> breaks;
   };
@@ -116,7 +117,7 @@ class Lowering {
   void lower_init_device_mesh(const Statement& statement);
   void lower_sharding(const Statement& statement);
   void lower_clip_grad_norm(const Statement& statement);
-  // The number of the unit of that name, and an error where there is none.
+  // Returns the number of the unit with this name; reports an error if there is none.
   std::uint32_t read_unit_name(const Json& name, const FullyShardedObject& model);
   TableIndex read_pass(const Statement& statement, TableIndex object);
   bool is_model(TableIndex object) const;
@@ -168,7 +169,7 @@ class Lowering {
   TensorSpec read_tensor(const Statement& statement, bool may_share);
   SlotIndex scratch_tensor(const TensorSpec& spec, bool may_share);
 
-  // The argument, or nothing and an error that it is missing.
+  // Returns the argument; if it is missing, empty, and reports an error.
   std::optional<Json> require(const Statement& statement, std::string_view argument);
   GivenSite read_site(const Statement& statement);
   void emit(const Json& node, Action action);

@@ -1,4 +1,4 @@
-// Lowering, the part about collectives: which tensors a call works on, and how they are made.
+// Lowering, the part about collectives: the tensors of a call, and how they are made.
 
 #include <fmt/core.h>
 
@@ -9,7 +9,7 @@
 namespace rollcall::scenario {
 namespace {
 
-// Does the result arrive in another tensor, or list, than the statement's?
+// True if the result is in another tensor, or list, than the statement's.
 bool has_output(OpKind kind) {
   return !works_in_place(kind) && row_of(kind).given != Tensors::per_member_on_root;
 }
@@ -48,7 +48,7 @@ void Lowering::lower_collective(const Statement& statement) {
   emit(statement.node(), action::Collect{static_cast<TableIndex>(program_->collectives.size() - 1)});
 }
 
-// The calls of a _coalescing_manager are alive at the same time, so that none of their tensors can be shared.
+// The calls of a _coalescing_manager are alive at the same time, so they cannot share tensors.
 std::optional<Collective> Lowering::read_coalesced(const Json& node) {
   const auto statement = Statement::recognize(node);
   const std::optional<OpKind> kind = statement ? statement->rule().op : std::nullopt;
@@ -113,7 +113,7 @@ void Lowering::lower_coalesced(const Statement& statement) {
   emit(statement.node(), action::Coalesce{static_cast<TableIndex>(program_->coalesced.size() - 1)});
 }
 
-// What has nothing to do with tensors.
+// Reads everything that does not concern tensors.
 void Lowering::read_call(const Statement& statement, Collective& call) {
   if (const auto group = statement.find("group")) {
     call.group = read_.group(*group);
@@ -199,7 +199,7 @@ SlotIndex Lowering::read_output(const Statement& statement, OpKind kind) {
   return scratch;
 }
 
-// The tensor a statement is about: its subject by name, or one without a name.
+// The tensor that a statement is about: its subject by name, or one without a name.
 TensorSpec Lowering::read_tensor(const Statement& statement, bool may_share) {
   TensorSpec spec;
   const auto name = statement.subject();
@@ -230,7 +230,7 @@ TensorSpec Lowering::read_tensor(const Statement& statement, bool may_share) {
   return spec;
 }
 
-// Blocking calls that need the same kind of tensor can use the same one: nobody reads it afterwards.
+// Blocking calls that need the same kind of tensor can use the same one: it is not read afterwards.
 SlotIndex Lowering::scratch_tensor(const TensorSpec& spec, bool may_share) {
   const bool is_fixed = spec.numel.kind != Operand::Kind::expression && spec.shape == none;
   if (!may_share || !is_fixed) {

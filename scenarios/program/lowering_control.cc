@@ -102,8 +102,8 @@ void Lowering::lower_if(const Statement& statement) {
   }
 }
 
-// choice and parallel: lists of statements, each a block of its own. A `break` inside cannot leave them: where
-// the other threads of the rank are by then, nothing says.
+// choice and parallel: lists of statements, each a block of its own. A `break` inside cannot leave them: it is not
+// defined where the other threads of the rank are at that time.
 void Lowering::lower_branches(const Statement& statement) {
   const bool is_parallel = statement.rule().kind == StatementKind::parallel;
   const char* parts = is_parallel ? "threads" : "branches";
@@ -120,7 +120,7 @@ void Lowering::lower_branches(const Statement& statement) {
   emit(statement.node(), is_parallel ? Action(action::Parallel{index}) : Action(action::Choose{index}));
   const bool was_thread = std::exchange(in_thread_, in_thread_ || is_parallel);
   for (Json list : statement.head().children()) {
-    std::vector<SlotIndex> own_slots;  // threads run side by side, so that each has loops of its own
+    std::vector<SlotIndex> own_slots;  // threads run concurrently, so each has loops of its own
     std::vector<SlotIndex>* outer_slots = is_parallel ? std::exchange(loop_slots_, &own_slots) : loop_slots_;
     std::vector<OpenLoop> outer_loops = std::exchange(loops_, {});
     const Block block = lower_list(list);
@@ -203,7 +203,7 @@ void Lowering::lower_try(const Statement& statement) {
   at<action::Try>(enter).end = here();
 }
 
-// forward and notify: a joinable is called.
+// forward and notify: call a joinable.
 void Lowering::lower_call(const Statement& statement) {
   const TableIndex object = read_.object(statement.head());
   const bool is_forward = statement.rule().kind == StatementKind::forward;

@@ -106,7 +106,7 @@ void Lowering::lower_fully_sharded(const Json& object) {
                                            std::move(model));
 }
 
-// A list of parameters, or an object. Units are numbered in the order in which they are written.
+// A list of parameters, or an object. Units are numbered in the order of the file.
 ShardedUnit Lowering::read_unit(const Json& node, const std::string& name, FullyShardedObject& model) {
   ShardedUnit unit;
   unit.name = name;
@@ -138,7 +138,7 @@ ShardedUnit Lowering::read_unit(const Json& node, const std::string& name, Fully
   return unit;
 }
 
-// A list of parameters that the root uses on both sides of its units, or which on which.
+// A list of parameters that the root uses on both sides of its units, or an object that says on which side.
 void Lowering::read_root(const Json& node, ShardedUnit& root) {
   if (node.is(JsonType::array)) {
     root.parameters = read_parameters(node, "parameter");

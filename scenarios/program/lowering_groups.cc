@@ -25,7 +25,7 @@ std::optional<Duration> Lowering::read_timeout(const Statement& statement) {
   return duration;
 }
 
-// What calls about groups have in common.
+// Reads what calls about groups have in common.
 GroupStatement Lowering::begin_group_call(const Statement& statement, GroupStatement::Kind kind) {
   GroupStatement call;
   call.kind = kind;
@@ -65,7 +65,7 @@ void Lowering::lower_new_subgroups(const Statement& statement) {
   end_group_call(statement, std::move(call));
 }
 
-// The ranks are inside the parent, and the parent's size is known when the statement runs.
+// The ranks are numbered within the parent, whose size is known only when the statement runs.
 void Lowering::lower_split_group(const Statement& statement) {
   GroupStatement call = begin_group_call(statement, GroupStatement::Kind::split_group);
   if (const auto group = statement.find("group")) {

@@ -86,7 +86,7 @@ void Lowering::lower_kernel(const Statement& statement) {
   emit(statement.node(), kernel);
 }
 
-// Something takes the time that a GPU needs for it.
+// For statements whose time is that of a GPU.
 void Lowering::require_gpu(const Json& node) {
   if (facts_.gpu == nullptr && !facts_.no_gpu.empty()) {
     read_.error(node, facts_.no_gpu);

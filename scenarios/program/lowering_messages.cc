@@ -15,8 +15,8 @@ namespace {
 struct ObjectFunction {
   std::string_view name;
   ObjectCall::Kind kind;
-  bool takes_list;               // of objects, else one
-  std::string_view root = {};    // the argument that names the other side
+  bool takes_list;               // a list of objects, otherwise one object
+  std::string_view root = {};    // the argument that names the root or peer
   bool has_default_root = true;  // rank 0
 };
 constexpr std::array<ObjectFunction, 6> object_functions{{
@@ -35,7 +35,8 @@ void Lowering::lower_message(const Statement& statement) {
   emit(statement.node(), action::Exchange{static_cast<TableIndex>(program_->messages.size() - 1)});
 }
 
-// A message's tensor stays in use until the call is waited for, so only those of blocking calls are shared.
+// A message's tensor is in use until the call has been waited for, so only those of blocking calls are
+// shared.
 MessageCall Lowering::read_message(const Statement& statement) {
   MessageCall call;
   const std::string_view key = statement.rule().key;

@@ -211,7 +211,7 @@ void Lowering::lower_ring(const Json& object) {
   program_->parallel.rings.emplace(static_cast<TableIndex>(program_->objects.size()), std::move(ring));
 }
 
-// Whether the object is one of these. Then the statement is lowered, or refused.
+// Returns true if the object is one of these; the statement has then been lowered, or refused.
 bool Lowering::lower_parallel(const Statement& statement, TableIndex object, ParallelVerb verb) {
   const ParallelObjects& parallel = program_->parallel;
   if (object == none || !parallel.contains(object)) {

@@ -36,7 +36,7 @@ constexpr std::array<Key, 17> model_keys{"kind",
                                          "forward_time",
                                          "backward_time",
                                          "tokens"};
-// Arguments that DistributedDataParallel got late: TorchTraits::ddp_takes_new_arguments.
+// Arguments that DistributedDataParallel gained late: TorchTraits::ddp_takes_new_arguments.
 constexpr std::array<Key, 3> new_model_keys{"bucket_cap_mb_list", "forward_sync_buffers",
                                             "skip_all_reduce_unused_params"};
 constexpr std::array<Key, 9> sharded_keys{"kind",         "group",           "units",
@@ -93,7 +93,7 @@ std::span<const Key> keys_of(std::string_view kind) {
 
 }  // namespace
 
-// The schema knows the keys of all kinds; which belong together is said here.
+// The schema knows the keys of all kinds; this checks which belong together.
 void Lowering::check_object_keys(const Json& object) {
   const std::string_view kind = object.find("kind")->text();
   const auto keys = keys_of(kind);
@@ -165,7 +165,7 @@ void Lowering::check_model_release(const Json& object) {
   }
 }
 
-// Times, or how many tokens the GPU's times follow from.
+// Reads times, or the number of tokens that times on the GPU are computed from.
 void Lowering::read_model_work(const Json& object, ModelWork& work) {
   if (const auto time = object.find("forward_time")) {
     work.forward_time = read_.duration(*time);
@@ -446,7 +446,7 @@ bool Lowering::require_model(const Statement& statement, TableIndex object) {
   return is_model(object);
 }
 
-// Parameters by name; their indices count those that require gradients.
+// Parameters by name; their indexes count those that require gradients.
 TableIndex Lowering::read_pass(const Statement& statement, TableIndex object) {
   ModelPass pass;
   if (const auto grad = statement.find("grad")) {

@@ -213,11 +213,11 @@ void Names::collect_blocks(const Statement& statement, Diagnostics& diagnostics)
   }
 }
 
-// One look at every argument: this runs for every call of a large file.
+// Checks every argument once: this runs for every call of a large file.
 void Names::collect_collective(const Statement& statement, Diagnostics& diagnostics) {
   if (statement.rule().kind == StatementKind::message_batch ||
       statement.rule().kind == StatementKind::coalesced) {
-    collect(statement.head(), diagnostics);  // what it consists of
+    collect(statement.head(), diagnostics);  // the calls it consists of
   }
   bool makes_tensor = false;
   const bool returns_source = statement.rule().key == "recv";

@@ -1,8 +1,8 @@
 #pragma once
 
-// Names: the tensors, lists, objects, variables and works that the statements of a scenario make, with the slots
-// they have in every rank's frame. Collected before anything is lowered, because a statement may use
-// what a later one, or another list, makes.
+// Names: the tensors, lists, objects, variables, and works that the statements of a scenario define, with the slots
+// that they have in every rank's frame. Collected before anything is lowered, because a statement may use a name that a
+// later one, or another list, defines.
 
 #include <cstddef>
 #include <cstdint>
@@ -32,21 +32,21 @@ class Names {
  public:
   Names();
 
-  // Looks for what the statements of `list` make, blocks inside them included. Reports a name that is
-  // used for two kinds of things. The texts of the tree must outlive this object.
+  // Collects the names that the statements of `list`, including blocks inside them, define. Reports a name that is used
+  // for two kinds of things. The texts of the tree must outlive this object.
   void collect(const Json& list, Diagnostics& diagnostics);
 
   std::optional<Name> find(std::string_view name) const;
   std::optional<SlotIndex> find_work(std::string_view name) const;
-  // Does a statement make a group of this name?
+  // True if a statement makes a group of this name.
   bool makes_group(std::string_view name) const { return groups_.contains(name); }
   const std::set<std::string_view>& groups() const { return groups_; }
 
-  // The known name of this kind that `word` was probably meant to be; empty when none is near.
+  // The known name of this kind that `word` was probably meant to be; empty if none is near.
   std::string_view suggest_like(std::string_view word, Name::Kind kind) const;
   std::string_view suggest_work(std::string_view word) const;
 
-  // A variable that every rank has, like a coordinate in the mesh. The text must outlive this object.
+  // Defines a variable that every rank has, such as a coordinate in the mesh. The text must outlive this object.
   SlotIndex define_variable(std::string_view name);
 
   // Slots without a name of their own.
@@ -54,7 +54,7 @@ class Names {
   SlotIndex add_tensor();
   SlotIndex add_list();
 
-  // Names by slot, as Program keeps them.
+  // Names by slot, as Program stores them.
   const std::vector<std::string>& variables() const { return variables_; }
   const std::vector<std::string>& tensors() const { return tensors_; }
   const std::vector<std::string>& lists() const { return lists_; }
@@ -86,9 +86,9 @@ std::string_view to_phrase(Name::Kind kind);
 // "rank", "is_last_joiner": names that no scenario may give to anything else.
 bool is_reserved_name(std::string_view name);
 
-// Letters, digits, _ and dots, and no digit first: what expressions take for a name. Tensors, lists and
-// variables are called so; "x[0]" and "1+1" mean something already.
+// True for letters, digits, _ and dots, without a digit at the start: what expressions read as a name. Tensors, lists,
+// and variables have such names; "x[0]" and "1+1" already mean something else.
 bool is_name(std::string_view text);
-std::string not_a_name(std::string_view text);  // the message that it is none
+std::string not_a_name(std::string_view text);  // the error message for a text that is not a name
 
 }  // namespace rollcall::scenario

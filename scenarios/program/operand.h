@@ -1,6 +1,6 @@
 #pragma once
 
-// Operand: a number that an argument of a statement stands for.
+// Operand: a number that is an argument of a statement.
 
 #include <cstdint>
 
@@ -12,7 +12,7 @@ namespace rollcall::scenario {
 using TableIndex = std::uint32_t;
 inline constexpr TableIndex none = ~TableIndex{0};
 
-// A number an argument stands for: given, or computed when the statement runs.
+// An argument's number: given, or computed when the statement runs.
 struct Operand {
   enum class Kind : std::uint8_t { absent, integer, real, expression };
 

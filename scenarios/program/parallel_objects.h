@@ -1,7 +1,7 @@
 #pragma once
 
 // The objects of a scenario that are parallel in other ways than over data: pipelines, modules in tensor parallel, and
-// attention in context parallel, as the file describes them. What a rank makes of them is in run/parallelism.h.
+// attention in context parallel, as the file describes them. run/parallelism.h has what a rank makes of them.
 
 #include <cstdint>
 #include <map>
@@ -24,7 +24,7 @@ struct PipelineObject {
   std::shared_ptr<const PipelinePlan> plan;
   std::vector<StageTensor> tensors;
   bool has_shapes = true;
-  // What a stage does, with the variables stage and microbatch.
+  // The statements of a stage, with the variables stage and microbatch.
   Block forward;
   Block backward;         // of the inputs: B and I
   Block backward_weight;  // B and W
@@ -53,7 +53,7 @@ struct ParallelObjects {
   std::map<std::uint32_t, PipelineObject> pipelines;
   std::map<std::uint32_t, ParallelModuleObject> modules;
   std::map<std::uint32_t, RingObject> rings;
-  SlotIndex stage = no_slot;  // of the frame's variables, where there is a pipeline
+  SlotIndex stage = no_slot;  // of the frame's variables, if there is a pipeline
   SlotIndex microbatch = no_slot;
 
   bool empty() const { return pipelines.empty() && modules.empty() && rings.empty(); }
@@ -62,7 +62,7 @@ struct ParallelObjects {
   }
 };
 
-// What a statement wants of such an object.
+// What a statement does with one of these objects.
 enum class ParallelVerb : std::uint8_t { parallelize, forward, backward, step, eval };
 
 }  // namespace rollcall::scenario

@@ -2,9 +2,9 @@
 
 // Program: the statements of a scenario, lowered once when the file is read and shared by all ranks.
 //
-// Blocks are flattened to one list of instructions with jumps; names have become slots of the rank's
-// frame; texts and argument lists lie in tables beside. Running a rank needs no JSON, no names and, in
-// steady state, no allocation. Only `join`, `try` and `forward` run a part of the list by recursion.
+// Blocks are flattened to one list of instructions with jumps; names have become slots of the rank's frame;
+// texts and argument lists are in separate tables. Running a rank needs no JSON, no names and, in steady
+// state, no allocation. Only `join`, `try`, and `forward` run a part of the list by recursion.
 
 #include <cstdint>
 #include <deque>
@@ -29,16 +29,16 @@
 
 namespace rollcall::scenario {
 
-// Elements of one tensor: 400 GB of float32. Times the largest world this still fits 63 bits.
+// The most elements of one tensor: 400 GB of float32. Times the largest world, this still fits in 63 bits.
 inline constexpr std::int64_t numel_max = 100'000'000'000;
 
-// Variables every rank has. Slots after these are the scenario's own.
+// Variables that every rank has. Later slots are the scenario's own.
 namespace builtin {
 inline constexpr SlotIndex rank = 0;
 inline constexpr SlotIndex local_rank = 1;
 inline constexpr SlotIndex world_size = 2;
 inline constexpr SlotIndex is_last_joiner = 3;  // in post_hook
-inline constexpr SlotIndex peer = 4;            // in `value` of an op that takes a list: whose part it is
+inline constexpr SlotIndex peer = 4;            // in `value` of an op that takes a list: the part's rank
 inline constexpr SlotIndex count = 5;
 }  // namespace builtin
 
@@ -57,7 +57,7 @@ struct DeviceTemplate {
 struct TensorSpec {
   SlotIndex slot = no_slot;  // of the frame's tensors
   bool scratch = false;      // has no name: may be reused by the next statement
-  bool creates = false;      // makes the tensor when the rank has none of this name
+  bool creates = false;      // makes the tensor if the rank has none of this name
   std::optional<Dtype> dtype;
   std::optional<DeviceTemplate> device;
   Operand numel;
@@ -77,18 +77,18 @@ struct Collective {
   OpKind kind = OpKind::barrier;
   ReduceOp reduce = ReduceOp::sum;
   bool async_op = false;
-  bool functional = false;         // the result is a tensor of its own, and waits where it is used first
+  bool functional = false;         // the result is a tensor of its own, which waits at its first use
   bool value_has_peer = false;     // the parts of a list differ
   SlotIndex group = no_slot;       // of the frame's groups; no_slot: world
   SlotIndex work = no_slot;        // of the frame's works: `as`
-  SlotIndex output = no_slot;      // of the frame's tensors, or lists, whatever the kind has
-  SlotIndex input_list = no_slot;  // of the frame's lists, where the kind takes one
+  SlotIndex output = no_slot;      // of the frame's tensors or lists, depending on the kind
+  SlotIndex input_list = no_slot;  // of the frame's lists, if the kind takes one
   TableIndex label = none;         // of Program::strings
   TableIndex splits = none;        // of Program::splits; all_to_all_single
   SlotIndex stream = no_slot;      // of the frame's streams; no_slot: the default stream
   Operand root;                    // global rank
   Operand factor;                  // with premul_sum; absent: 1
-  TensorSpec tensor;               // of a barrier only the device counts
+  TensorSpec tensor;               // for a barrier, only the device counts
 };
 
 // How an all_to_all_single cuts its tensors: one number per member, or none for equal parts.
@@ -103,7 +103,7 @@ struct MessageCall {
   bool blocks = true;          // send and recv; isend and irecv return at once
   SlotIndex group = no_slot;   // of the frame's groups; no_slot: world
   SlotIndex work = no_slot;    // of the frame's works; isend, irecv: `as`
-  SlotIndex source = no_slot;  // of the frame's variables; recv: `as`, who sent
+  SlotIndex source = no_slot;  // of the frame's variables; recv: `as`, the sender
   SlotIndex stream = no_slot;  // of the frame's streams
   TableIndex label = none;     // of Program::strings
   Operand peer;                // global rank; absent: from anyone
@@ -158,15 +158,15 @@ struct CheckpointCall {
   std::vector<TableIndex> objects;  // of Program::objects: models
 };
 
-// all_gather_object and its like.
+// all_gather_object and similar calls.
 struct ObjectCall {
   enum class Kind : std::uint8_t { all_gather, broadcast, gather, scatter, send, recv };
 
   Kind kind = Kind::all_gather;
   SlotIndex group = no_slot;   // of the frame's groups; no_slot: world
-  SlotIndex output = no_slot;  // of the frame's object lists; no_slot: nobody reads it
+  SlotIndex output = no_slot;  // of the frame's object lists; no_slot: it is not read
   TableIndex label = none;     // of Program::strings
-  Operand root;                // global rank; of a message the peer, absent: from anyone
+  Operand root;                // global rank; for a message, the peer; absent: from anyone
   std::vector<ObjectTemplate> objects;
 };
 
@@ -209,7 +209,7 @@ struct JoinableObject {
   Block forward;
   Block main_hook;
   Block post_hook;
-  // Scopes: what reports call the three, and what the last one pairs with. The first two pair by name.
+  // Scopes: the names of the three in reports, and what the last one pairs with. The first two pair by name.
   std::string forward_scope;
   std::string main_hook_scope;
   std::string post_hook_scope;
@@ -218,17 +218,17 @@ struct JoinableObject {
 // One forward or backward of a model.
 struct ModelPass {
   bool grad_enabled = true;
-  std::vector<std::uint32_t> unused;  // parameters that it does not use; of a fully_shard, units
+  std::vector<std::uint32_t> unused;  // parameters that it does not use; for a fully_shard, units
   Operand value;                      // backward: every element of the gradients; absent: 1
 };
 
-// Ways on, one of which each rank takes (choice), or all of which it takes side by side (parallel).
+// Alternatives, of which each rank takes one (choice), or all concurrently (parallel).
 struct Branches {
   std::vector<Block> blocks;
   Address end = 0;
 };
 
-// The instructions. A target is the address to go on at.
+// The instructions. A target is the address to continue at.
 namespace action {
 struct Collect {
   TableIndex call = none;  // of Program::collectives
@@ -266,9 +266,9 @@ struct Parallel {
 };
 struct Compute {
   Duration duration = 0;
-  std::int64_t jitter = 0;  // in millionths of the duration: up to so much is added
+  std::int64_t jitter = 0;  // in millionths of the duration: at most this much is added
 };
-// On the rank's GPU. Either a duration, or work whose duration a roofline says.
+// On the rank's GPU. Either a duration, or work whose duration follows from a roofline.
 struct LaunchKernel {
   Duration duration = 0;
   Operand flops;  // absent: the duration counts, or only bytes
@@ -338,13 +338,13 @@ struct JumpUnless {
   Operand condition;
   Address target = 0;
 };
-struct LoopBegin {              // counter = first; to `end` when that is not below `last`
+struct LoopBegin {              // counter = first; jumps to `end` unless that is below `last`
   SlotIndex counter = no_slot;  // of the frame's variables
   SlotIndex bound = no_slot;    // of the frame's variables: `last`, computed once
   TableIndex loop = none;       // of Program::loops
   Address end = 0;
 };
-struct LoopNext {  // ++counter; to `body` while it is below the bound
+struct LoopNext {  // ++counter; jumps to `body` while it is below the bound
   SlotIndex counter = no_slot;
   SlotIndex bound = no_slot;
   bool takes_inputs = false;
@@ -412,7 +412,7 @@ struct ClipGradNorm {
   double max_norm = 1;
   double norm_type = 2;
 };
-struct Try {  // the body follows, up to `handler`; the handler lies in [handler, end)
+struct Try {  // the body follows, up to `handler`; the handler is in [handler, end)
   Address handler = 0;
   Address end = 0;
   TableIndex caught = none;  // of the frame's caught errors
@@ -433,9 +433,9 @@ using Action =
 
 struct Instruction {
   Action action;
-  std::uint32_t line = 0;  // of the statement, or of what it stands for
+  std::uint32_t line = 0;  // of the statement, or of the source line it represents
   std::uint32_t column = 0;
-  TableIndex file = none;  // of Program::strings, where the statement says what it stands for
+  TableIndex file = none;  // of Program::strings, if the statement names a source line
 };
 
 // The range of a loop.
@@ -451,7 +451,7 @@ struct WatchedTensor {
 };
 
 struct Program {
-  std::string file;  // what sites point to: must outlive the run
+  std::string file;  // sites point to it: must outlive the run
   std::vector<Instruction> code;
   std::vector<Expression> expressions;
   std::vector<Collective> collectives;
@@ -489,8 +489,8 @@ struct Program {
   std::vector<std::string> events;                        // likewise
   std::vector<WatchedTensor> watched;
   std::size_t tries = 0;      // slots for caught errors
-  bool synchronizes = false;  // some statement waits for everything issued
-  bool checks = false;        // some statement checks a tensor
+  bool synchronizes = false;  // a statement waits for everything issued
+  bool checks = false;        // a statement checks a tensor
 };
 
 inline Device DeviceTemplate::resolve(Rank rank, Rank local_rank) const {

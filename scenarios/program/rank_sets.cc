@@ -69,7 +69,7 @@ ParsedRanks join_ranges(std::vector<RankSet::Range> ranges) {
       return {{}, fmt::format("rank {} is named twice", ranges[i].first)};
     }
   }
-  // Built from the end of one range to the next, so that a range of a million ranks costs one step.
+  // Built from the end of one range to the next, so that a range of a million ranks takes one step.
   for (const RankSet::Range& range : ranges) {
     if (range.first == range.last) {
       set.insert(range.first);
@@ -103,7 +103,7 @@ void report(const Json& value, std::string problem, Diagnostics& diagnostics) {
   diagnostics.error(value.offset(), value.pointer(), std::move(problem));
 }
 
-// One rank of a list; reports and returns nothing when it is none.
+// Reads one rank of a list; reports an error and returns nothing if it is not a rank.
 std::optional<Rank> read_rank(const Json& value, Rank world_size, Diagnostics& diagnostics) {
   if (!value.is(JsonType::integer)) {
     report(value, fmt::format("expected a rank, found {}", to_phrase(value.type())), diagnostics);

@@ -13,7 +13,7 @@ namespace rollcall::scenario {
 
 class Diagnostics;
 
-// A set, or what is wrong with the text. Exactly one of the two.
+// A set, or the error in the text. Exactly one of the two.
 struct ParsedRanks {
   std::optional<RankSet> ranks;
   std::string problem;
@@ -22,7 +22,7 @@ struct ParsedRanks {
 // "0-3,8". Every rank must exist in a world of `world_size` and be named once.
 ParsedRanks parse_ranks(std::string_view text, Rank world_size);
 
-// The same for a JSON value in any of the three forms. Reports what is wrong and returns nothing.
+// The same for a JSON value in any of the three forms. Reports errors, and returns nothing then.
 std::optional<RankSet> read_ranks(const Json& value, Rank world_size, Diagnostics& diagnostics);
 
 }  // namespace rollcall::scenario

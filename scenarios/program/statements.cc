@@ -25,7 +25,7 @@ Words join(std::initializer_list<Words> parts) {
   return all;
 }
 
-// What a collective's row says of it, under one of its names.
+// The rule of a collective under one of its names, from its row.
 StatementRule rule_of(const OpRow& row, std::string_view name) {
   Words arguments = join({tensor_arguments, place_arguments, async_arguments});
   const auto add_if = [&](bool takes, const Words& names) {
@@ -52,7 +52,8 @@ constexpr std::array<FunctionalName, 5> functional_names{{
     {"funcol.all_to_all_single", OpKind::all_to_all_single},
 }};
 
-// The collective without what functional ones do not have; their result is always another tensor.
+// The collective without the arguments that functional ones lack; their result is always another
+// tensor.
 StatementRule functional_rule(const FunctionalName& functional) {
   StatementRule rule = rule_of(row_of(functional.kind), functional.name);
   std::erase_if(rule.arguments, [](ArgumentName name) {

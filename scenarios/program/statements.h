@@ -1,10 +1,10 @@
 #pragma once
 
-// The statements of a scenario, as a table: which key names one, and which arguments it takes. The
+// The statements of a scenario, as a table: the keys that name them, and the arguments that they take. The
 // published schema says the same in its own language; a test compares the two.
 //
-// A statement is an object with one operation key. Its value is what the operation is about (a tensor's
-// name, for a collective) or an object with all arguments; arguments may also stand next to the key:
+// A statement is an object with one operation key. Its value is the subject of the operation (a tensor's
+// name, for a collective) or an object with all arguments; arguments may also be next to the key:
 //
 //   {"all_reduce": "t", "reduce_op": "MAX"}        {"all_reduce": {"tensor": "t", "reduce_op": "MAX"}}
 
@@ -76,24 +76,24 @@ enum class StatementKind : std::uint8_t {
 struct StatementRule {
   std::string_view key;  // "all_reduce"
   StatementKind kind = StatementKind::barrier;
-  std::string_view subject;   // what the key's value is called among the arguments; may be empty
-  bool takes_object = false;  // may the key's value be an object with all arguments?
+  std::string_view subject;                   // the key's value as an argument's name; may be empty
+  bool takes_object = false;                  // the key's value may be an object with all arguments
   std::vector<std::string_view> arguments{};  // besides the key itself
-  std::optional<OpKind> op{};                 // of a collective
-  TorchRelease since = TorchRelease::v1_13;   // has the function
+  std::optional<OpKind> op{};                 // for a collective
+  TorchRelease since = TorchRelease::v1_13;   // the first release that has the function
   bool functional = false;                    // of torch.distributed._functional_collectives
 };
 
 std::span<const StatementRule> statement_rules();
 const StatementRule* find_statement_rule(std::string_view key);
 
-// Names that scenarios may use one day, and that this version refuses by name.
+// Names that scenarios may use in the future, and that this version refuses by name.
 bool is_planned_argument(std::string_view key);
 
 // A statement whose operation key is known.
 class Statement {
  public:
-  // Nothing when `node` is not an object or has no operation key.
+  // Returns nothing if `node` is not an object or has no operation key.
   static std::optional<Statement> recognize(const Json& node);
 
   const Json& node() const { return node_; }
@@ -103,7 +103,7 @@ class Statement {
 
   // An argument, next to the key or in its object.
   std::optional<Json> find(std::string_view argument) const;
-  // What the statement is about: the key's value, or the argument of that name in its object.
+  // The statement's subject: the key's value, or the argument of that name in its object.
   std::optional<Json> subject() const;
 
  private:

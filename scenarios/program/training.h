@@ -1,7 +1,7 @@
 #pragma once
 
-// The objects of a scenario that train: models in DistributedDataParallel, and optimizers, as the file
-// describes them. What a rank makes of them is in run/training.h.
+// The objects of a scenario that train: models in DistributedDataParallel, and optimizers, as the file describes them.
+// run/training.h has what a rank makes of them.
 
 #include <cstdint>
 #include <map>
@@ -25,15 +25,15 @@ struct ParameterSpec {
   std::string name;
   Shape shape;
   Dtype dtype = Dtype::float32;
-  double value = 1;  // every element, before rank 0's are taken
+  double value = 1;  // every element, before rank 0's are broadcast
   bool requires_grad = true;
 };
 
-// What a model, or a unit of one, computes on the rank's GPU. Its parameters share it by their sizes.
+// The work of a model, or of a unit of one, on the rank's GPU. Its parameters share it by their sizes.
 struct ModelWork {
   Duration forward_time = 0;
   Duration backward_time = 0;
-  Operand tokens;  // instead: 2 operations for each of them and each element of a parameter forward, and 4 backward
+  Operand tokens;  // instead: per token and parameter element, 2 operations forward and 4 backward
 
   bool has_times() const { return forward_time > 0 || backward_time > 0; }
 };
@@ -61,7 +61,7 @@ struct ModelObject {
   ModelWork work;
 };
 
-// An object of kind "dp": one process, several GPUs. It issues nothing; reports say what it takes of each GPU.
+// An object of kind "dp": one process, several GPUs. It issues nothing; reports say how much of each GPU it takes.
 struct DataParallelObject {
   std::string name;
   DataParallelOptions options;
@@ -83,7 +83,7 @@ struct ShardedObject {
 struct ShardedUnit {
   std::string name;
   std::vector<ParameterSpec> parameters;
-  std::size_t before = 0;  // of them, used before the units inside it
+  std::size_t before = 0;  // the number of them used before the inner units
   std::vector<ShardedUnit> units;
   std::optional<ReshardAfterForward> reshard_after_forward;
   ModelWork work;

@@ -13,14 +13,14 @@
 namespace rollcall::scenario {
 namespace {
 
-// A unit is worth numerator / denominator of the base unit.
+// A unit is numerator / denominator of the base unit.
 struct Unit {
   std::string_view name;
   std::int64_t numerator = 1;
   std::int64_t denominator = 1;
 };
 
-// What a kind of quantity is called, its units, and how a right one looks.
+// A kind of quantity: its name, its units, and an example.
 struct QuantityKind {
   std::string_view noun;
   std::string_view example;
@@ -62,7 +62,7 @@ constexpr std::array<Unit, 10> bandwidth_units{{{"bps", 1, 8},
                                                 {"GB/s", kilo* kilo* kilo},
                                                 {"TB/s", kilo* kilo* kilo* kilo}}};
 
-// 146 years: a point in simulated time and a duration can be added without a second thought.
+// 146 years: adding a duration to a point in simulated time cannot overflow.
 constexpr std::int64_t duration_max = INT64_MAX / 2;
 
 constexpr std::array<Unit, 1> fraction_units{{{"%", 10'000}}};
@@ -79,7 +79,7 @@ struct Decimal {
   std::int64_t scale = 1;
 };
 
-// Reads digits with at most one point; nothing when there are none, or more than fit.
+// Reads digits with at most one point; nothing if there are none, or more than fit.
 std::optional<Decimal> parse_decimal(std::string_view text) {
   Decimal decimal;
   bool has_point = false;

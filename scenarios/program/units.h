@@ -1,7 +1,7 @@
 #pragma once
 
-// Quantities with units, as people write them: "5ms", "64MiB", "400Gbps". A number without a unit is
-// refused, because whoever reads the file would have to guess.
+// Quantities with units, as people write them: "5ms", "64MiB", "400Gbps". A number without a unit is refused,
+// because readers of the file would have to guess.
 
 #include <cstdint>
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace rollcall::scenario {
 
-// A value, or what is wrong with the text. Exactly one of the two.
+// A value, or the error in the text. Exactly one of the two.
 struct Quantity {
   std::optional<std::int64_t> value;
   std::string problem;

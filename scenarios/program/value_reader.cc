@@ -328,7 +328,7 @@ SlotIndex ValueReader::work(const Json& value) {
 
 namespace {
 
-// The place of the name, which may be a new one.
+// Returns the index of the name, which may be a new one.
 SlotIndex slot_in(std::vector<std::string>& names, std::string_view name) {
   const auto known = std::find(names.begin(), names.end(), name);
   const auto slot = static_cast<SlotIndex>(known - names.begin());

@@ -1,7 +1,7 @@
 #pragma once
 
-// ValueReader: the arguments of statements, from JSON to what a Program holds. Every function reports
-// what is wrong and then returns something harmless, so that one pass over a file finds many errors.
+// ValueReader: converts the arguments of statements from JSON to a Program's. Every function reports errors
+// and then returns a harmless value, so that one pass over a file finds many errors.
 
 #include <cstdint>
 #include <map>
@@ -22,10 +22,10 @@ namespace rollcall::scenario {
 class Diagnostics;
 class SourceText;
 
-// What statements need to know about the rest of the file.
+// What statements depend on in the rest of the file.
 struct ScenarioFacts {
   Rank world_size = 1;
-  Rank local_ranks = 1;  // most ranks of one host
+  Rank local_ranks = 1;  // the most ranks on one host
   TorchRelease torch = newest_torch;
   bool has_inputs = false;
   std::vector<std::string> groups;                         // besides "world"; those of the mesh by dimension
@@ -33,11 +33,11 @@ struct ScenarioFacts {
   std::map<std::string, Rank, std::less<>> group_sizes{};  // of `groups`
   std::vector<std::pair<std::string, std::int64_t>> constants{};  // variables that the file's matrix sets
   std::vector<std::string> objects;                               // joinables, in order
-  const cost::Gpu* gpu = nullptr;  // of the cluster; null: it has none, or nothing is known of it
-  std::string no_gpu{};            // why; empty while somebody else will say which cluster it is
+  const cost::Gpu* gpu = nullptr;  // of the cluster; null: it has none, or it is unknown
+  std::string no_gpu{};            // why; empty while the cluster is still to be set
 };
 
-// Which names an expression may use where it stands.
+// The names that an expression may use at its position.
 struct NameScope {
   bool in_hook = false;                                       // kwargs
   bool in_post_hook = false;                                  // is_last_joiner
@@ -59,7 +59,7 @@ class ValueReader {
 
   // A whole number or an expression; true and false count as 1 and 0.
   Operand integer(const Json& value);
-  // The same; a constant must lie in [least, most]. `what` names it in the message.
+  // The same; a constant must be in [least, most]. `what` names it in the message.
   Operand integer_in(const Json& value, std::int64_t least, std::int64_t most, std::string_view what);
   // Any number, or an expression.
   Operand number(const Json& value);
@@ -87,11 +87,11 @@ class ValueReader {
   SlotIndex work(const Json& value);
   SlotIndex stream(const Json& value);
   SlotIndex event(const Json& value);
-  // A tensor to be written, by its plain name.
+  // A tensor to write, by its plain name.
   SlotIndex tensor(const Json& value);
-  // A tensor to be read: "t", or "parts[2]" of a list.
+  // A tensor to read: "t", or "parts[2]" of a list.
   TensorName tensor_name(const Json& value);
-  // Makes a run keep what the tensor holds at its end; `entry`'s key is its name.
+  // Makes a run keep the tensor's contents at its end; `entry`'s key is its name.
   void watch(const Json& entry);
   // Text with holes.
   TableIndex text(const Json& value);
@@ -102,7 +102,7 @@ class ValueReader {
 
   // The same string gives the same index.
   TableIndex intern(std::string_view text);
-  // Is this expression's value different for every peer?
+  // True if this expression's value differs by peer.
   bool mentions_peer(const Operand& operand) const;
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
 
-// The programs of two ranks that are run on both sides, and what real backends may make of them.
+// The programs of two ranks that run on both sides, and the outcomes that real backends may have.
 
 #include <span>
 #include <string_view>
@@ -11,16 +11,16 @@ namespace rollcall::prove {
 
 struct Program {
   std::string_view name;
-  // How a rank may fare on GPUs: "completes", "hangs", ... The usual one is what the simulator says.
+  // How a rank may end on GPUs: "completes", "hangs", ... The usual outcome is the simulator's.
   std::string_view on_gpus;  // several with '|'
   void (*body)(Rank rank);
 };
 
-// Wrong in one thing each. None of that is reported as such: NCCL's kernels compare step numbers and nothing else,
-// Gloo compares sizes of messages.
+// Each is wrong in one thing. None of these errors is reported as such: NCCL's kernels compare step numbers and nothing
+// else, Gloo compares sizes of messages.
 std::span<const Program> wrong_programs();
 
-// Their results must be the simulator's, bit by bit.
+// Their results must equal the simulator's, bit for bit.
 std::span<const Program> right_programs();
 
 }  // namespace rollcall::prove

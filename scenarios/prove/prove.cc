@@ -65,7 +65,7 @@ Sides run_both(const std::string& backend, const Program& program) {
           compare::facts_of_run(real::run(real_options(backend), program.body))};
 }
 
-// What one run cannot show, as compare has it.
+// Looks up in compare's claims whether one run cannot show the outcome.
 void excuse(const Sides& sides, const std::string& backend, Proof& proof) {
   for (const compare::Claim& claim : compare::compare(sides.simulated, sides.real, backend)) {
     if (claim.about == "ranks" && claim.judgement == compare::Claim::Judgement::cannot_be_judged) {

@@ -1,8 +1,8 @@
 #pragma once
 
-// Proofs: what the simulator says, held against what a backend of this machine does, case by case: programs that are
-// right, programs that are wrong in one thing, and on NCCL the rules of its API. For a machine with a single GPU too:
-// its ranks share it (real/nccl/nccl_backend.cc), which proves results and outcomes, never times.
+// Proofs: compares the simulator's prediction with what a backend of this machine does, case by case: correct programs,
+// programs that are wrong in one thing, and, on NCCL, the rules of its API. Also for a machine with a single GPU: its
+// ranks share it (real/nccl/nccl_backend.cc), which proves results and outcomes, never times.
 
 #include <cstdint>
 #include <string>
@@ -14,7 +14,7 @@ namespace rollcall::prove {
 struct Proof {
   enum class Judgement : std::uint8_t {
     agrees,
-    allowed,  // not what the simulator chose among the outcomes that the backend allows, but one of them
+    allowed,  // one of the outcomes that the backend allows, but not the one that the simulator chose
     differs,
     cannot_be_judged,
   };
@@ -23,20 +23,20 @@ struct Proof {
   std::string predicted;
   std::string observed;
   Judgement judgement = Judgement::agrees;
-  std::string because;  // where the prediction comes from; or why it cannot be judged
+  std::string because;  // the source of the prediction, or why it cannot be judged
 };
 
 std::string_view to_string(Proof::Judgement judgement);
 
-// Takes some seconds: ranks that hang are given time to prove otherwise. Throws real::Unavailable when the machine
-// cannot run `backend`, "gloo", "nccl" or "auto"; the backend taken is in the answer.
+// Takes some seconds: ranks that hang are given time to prove otherwise. Throws real::Unavailable if the machine cannot
+// run `backend`, "gloo", "nccl", or "auto"; the answer names the backend used.
 struct Proofs {
   std::string backend;
   std::vector<Proof> proofs;
 };
 Proofs prove(const std::string& backend);
 
-// How the outcome of one case is judged. `allowed` has the words for a rank, with '|'; empty: the prediction only.
+// Judges the outcome of one case. `allowed` has the words for a rank, with '|'; empty: the prediction only.
 Proof::Judgement judge(std::string_view predicted, std::string_view observed, std::string_view allowed);
 
 bool any_differs(const Proofs& proofs);

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What decides how NCCL behaves besides its version.
+// The settings that decide how NCCL behaves, besides its version.
 Json nccl_settings() {
   Json settings = Json::object();
   for (char** entry = environ; *entry != nullptr; ++entry) {

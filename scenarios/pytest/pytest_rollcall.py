@@ -115,12 +115,12 @@ class ScenarioFailed(Exception):
 
 
 def relative(node):
-    """The file, relative to where pytest was started, as pytest's own messages are: a replay can be pasted."""
+    """The file relative to the folder where pytest was started, like pytest's messages: a replay can be pasted."""
     return os.path.relpath(node.path, node.config.invocation_params.dir)
 
 
 def run(config, arguments, timeout):
-    """Runs rollcall where pytest was started."""
+    """Runs rollcall in the folder where pytest was started."""
     return subprocess.run(
         [program(config), *arguments],
         cwd=config.invocation_params.dir,
@@ -145,7 +145,8 @@ class World:
     def run(self, script, *arguments, answers="simulate"):
         """Runs a script with arguments, or a function of a module, on every rank, and returns the result.
 
-        If the test fails, the report stands below its traceback. `answers`: "simulate", or "fake": each rank alone. Skips the test if there is no Python with torch.
+        If the test fails, the report is below its traceback. `answers`: "simulate", or "fake": each rank alone.
+        Skips the test if there is no Python with torch.
         """
         if callable(script):
             arguments = [json.dumps(list(arguments))]

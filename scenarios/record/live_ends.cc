@@ -11,8 +11,8 @@ using traces::ScriptEnd;
 using traces::ScriptEvent;
 using traces::ScriptRank;
 
-// Gloo's and NCCL's words for a peer that has gone, or does not come (gloo/transport/tcp/pair.cc, unbound_buffer.cc;
-// torch's ProcessGroupNCCL.cpp).
+// Gloo's and NCCL's words for a peer that has disconnected, or does not arrive (gloo/transport/tcp/pair.cc,
+// unbound_buffer.cc; torch's ProcessGroupNCCL.cpp).
 constexpr std::array<std::string_view, 7> of_others = {
     "Connection closed by peer", "Connection reset by peer", "Broken pipe",   "Read error",
     "Timed out waiting",         "Application timeout",      "remote process"};
@@ -23,7 +23,7 @@ bool is_consequence(const ScriptEnd& end) {
          });
 }
 
-// Is the last thing that it did something that blocks, and has not returned?
+// True if the rank's last event is a blocking one that has not returned.
 bool is_in_call(const ScriptRank& rank) {
   if (rank.events.empty()) {
     return false;
@@ -33,7 +33,7 @@ bool is_in_call(const ScriptRank& rank) {
          (last.kind == ScriptEvent::Kind::call && last.handle < 0);
 }
 
-// What it was waiting for, and the wait.
+// Drops the call that it was waiting for, and the wait.
 void drop_open_call(ScriptRank& rank) {
   const std::int64_t handle = rank.events.back().handle;
   rank.events.pop_back();

@@ -12,10 +12,10 @@
 namespace rollcall::scenario {
 namespace {
 
-// Beyond, programs are too different for anybody to read them side by side.
+// Longer programs that differ are too long to compare side by side.
 constexpr std::size_t list_max = 2000;
 
-// A statement of some ranks. Of a loop: how many turns each takes, and its body.
+// A statement of some ranks. For a loop: the number of iterations of each rank, and its body.
 struct Item {
   RankSet ranks;
   OrderedJson statement;
@@ -51,7 +51,7 @@ bool is_same(const Item& a, const Item& b) {
 
 bool has_same_body(const Item& a, const Item& b) { return std::ranges::equal(a.body, b.body, is_same); }
 
-// How good it is to have the two in one place; 0: they do not go together.
+// How desirable it is to merge the two; 0: they do not match.
 int affinity(const Item& a, const Item& b) {
   if (a.is_loop() != b.is_loop()) {
     return 0;
@@ -62,7 +62,7 @@ int affinity(const Item& a, const Item& b) {
   if (has_same_body(a, b)) {
     return 4;
   }
-  // Bodies that differ in parts: the same number of turns says that they belong together.
+  // Bodies that differ in parts: an equal number of iterations shows that they belong together.
   return a.turns.begin()->second == b.turns.begin()->second && a.turns.begin()->second > 1 ? 1 : 0;
 }
 
@@ -77,7 +77,7 @@ Item merge_items(Item a, Item b) {
   return a;
 }
 
-// The alignment with the greatest affinity in sum: gain[i][j] is that of a's rest from i on and b's from j on.
+// The alignment with the greatest sum of affinities: gain[i][j] is that of the rest of a from i and of b from j.
 std::vector<std::vector<int>> gains(const Items& a, const Items& b) {
   std::vector<std::vector<int>> gain(a.size() + 1, std::vector<int>(b.size() + 1, 0));
   for (std::size_t i = a.size(); i-- > 0;) {

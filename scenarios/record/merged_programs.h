@@ -1,6 +1,6 @@
 #pragma once
 
-// One program for all ranks, made of a program per rank.
+// Merges the ranks' programs into one program for all ranks.
 
 #include <vector>
 
@@ -11,15 +11,15 @@
 
 namespace rollcall::scenario {
 
-// The statements of ranks that all did the same, loops rolled up.
+// The statements of ranks that all did the same, with loops rolled up.
 struct RankProgram {
   RankSet ranks;
   std::vector<OrderedJson> statements;
 };
 
-// What all ranks do is there once; what only some do stands under an `if`; a loop that some leave earlier than others
-// has a number of turns that depends on the rank. Every rank has the statements of its own program, in their order.
-// `programs` name every rank once.
+// Statements of all ranks are there once; those of only some ranks are under an `if`; a loop that some ranks leave
+// earlier than others has a number of iterations that depends on the rank. Every rank has the statements of its own
+// program, in their order. `programs` name every rank once.
 std::vector<OrderedJson> merge_programs(const std::vector<RankProgram>& programs);
 
 }  // namespace rollcall::scenario

@@ -9,7 +9,7 @@
 
 namespace rollcall::scenario {
 
-// Called on the small stack of a fiber: what is received goes to the heap.
+// Called on the small stack of a fiber: received data goes to the heap.
 bool RankLink::receive() {
   pollfd ready = {connection_.number(), POLLIN, 0};
   int count = 0;
@@ -61,7 +61,7 @@ void RankLink::say(std::string_view line, std::string_view bytes) {
   for (std::size_t sent = 0; sent < all.size();) {
     const ssize_t size = ::send(connection_.number(), all.data() + sent, all.size() - sent, MSG_NOSIGNAL);
     if (size < 0 && errno != EINTR) {
-      return;  // it has gone; the next line that it does not send says so
+      return;  // it has disconnected; reading its next line will show that
     }
     sent += static_cast<std::size_t>(std::max<ssize_t>(size, 0));
   }

@@ -12,7 +12,7 @@
 
 namespace rollcall::scenario {
 
-// A rank has said nothing for so long that somebody has to look at it.
+// Thrown when a rank has been silent for so long that it must be checked.
 struct RankIsSilent {};
 
 class RankLink {
@@ -20,11 +20,11 @@ class RankLink {
   RankLink(real::Descriptor connection, std::chrono::milliseconds patience)
       : connection_(std::move(connection)), patience_(patience) {}
 
-  // The next line, without its end; nothing when the rank has gone. Blocks. Throws RankIsSilent.
+  // The next line, without its end; nothing if the rank has disconnected. Blocks. Throws RankIsSilent.
   std::optional<std::string> line();
-  // The bytes that follow a line. Fewer when the rank has gone.
+  // The bytes that follow a line. Fewer if the rank has disconnected.
   std::string bytes(std::int64_t count);
-  // A line and bytes. To a rank that has gone, nothing.
+  // Sends a line and bytes. Sends nothing to a rank that has disconnected.
   void say(std::string_view line, std::string_view bytes = {});
 
  private:
@@ -33,7 +33,7 @@ class RankLink {
   real::Descriptor connection_;
   std::chrono::milliseconds patience_;
   std::string received_;
-  std::size_t searched_ = 0;  // of what was received: so far there is no end of a line
+  std::size_t searched_ = 0;  // this many received bytes contain no end of a line
 };
 
 }  // namespace rollcall::scenario

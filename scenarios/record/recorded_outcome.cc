@@ -18,7 +18,7 @@ using State = RankClass::State;
 using traces::ScriptEnd;
 using traces::ScriptRank;
 
-// Of a rank that the simulator answered; nothing where its record does not say.
+// The state of a rank that the simulator answered; nothing if its record does not say.
 std::optional<State> recorded_state(const ScriptRank& rank) {
   switch (rank.end.how) {
     case ScriptEnd::How::finished:
@@ -36,12 +36,12 @@ std::optional<State> recorded_state(const ScriptRank& rank) {
   return std::nullopt;
 }
 
-// Recorded ranks do not wait for each other when they end their job, and those of a scenario may.
+// Recorded ranks do not wait for each other at the end of their job; those of a scenario may.
 bool is_at_its_end(const std::optional<Call>& call) {
   return call && call->op == to_string(OpKind::destroy_process_group);
 }
 
-// A scenario has exceptions where processes die.
+// A scenario has exceptions where processes died.
 State played_state(const RankClass& rank) {
   if (rank.state == State::waiting && is_at_its_end(rank.call)) {
     return State::finished;
@@ -49,7 +49,7 @@ State played_state(const RankClass& rank) {
   return rank.state == State::crashed ? State::raised : rank.state;
 }
 
-// The simulator answers a recorded run's calls and does not see what it does to its tensors.
+// The simulator answers a recorded run's calls, but does not see how it uses its tensors.
 bool is_about_touches(const Verdict& verdict) {
   const Finding* finding = finding_of(verdict);
   return finding != nullptr &&
@@ -76,13 +76,14 @@ const char* word_of(State state) {
   return "ran";
 }
 
-// Gradients and parameters are floating point, and messages may be anything.
+// Gradients and parameters are floating point; messages may carry anything.
 bool may_carry_a_model(const traces::ScriptCall& call) {
   const std::optional<Dtype> dtype = parse_dtype(call.dtype);
   return call.op == "send" || call.op == "recv" || (dtype && (is_floating(*dtype) || is_complex(*dtype)));
 }
 
-// After its first step, when ranks that had begun alike begin to differ. Of a single step, what led to it counts.
+// Counts calls after its first step, when ranks that began alike start to differ. With a single step, the calls that
+// led to it count.
 bool communicates_while_training(const ScriptRank& rank) {
   const std::size_t first = rank.training.steps > 1 ? rank.trains_from : 0;
   for (std::size_t i = first; i < rank.events.size(); ++i) {
@@ -100,7 +101,7 @@ bool is_on_cpu(const ScriptRank& rank) {
   return backend == nullptr || backend->device == DeviceType::cpu;
 }
 
-// Nothing where ranks sent each other what they could train with.
+// Returns nothing if ranks sent each other data that they could train with.
 std::vector<check::RankTraining> trained_alone(const traces::ScriptRecord& record) {
   std::vector<check::RankTraining> ranks;
   for (const ScriptRank& rank : record.ranks) {
@@ -149,7 +150,7 @@ std::optional<double> limit_of_waits(const traces::ScriptRecord& record) {
 
 std::optional<std::string> contradiction(const traces::ScriptRecord& record, const Report& run,
                                          const Report& scenario) {
-  // Recorded ranks begin their job alone; only the scenario waits for those that never do.
+  // Recorded ranks begin their job without waiting; only the scenario waits for ranks that never begin.
   if (!std::ranges::all_of(record.ranks, [](const ScriptRank& rank) { return !rank.backend.empty(); })) {
     return std::nullopt;
   }

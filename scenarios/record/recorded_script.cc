@@ -30,7 +30,7 @@ using traces::ScriptEnd;
 using traces::ScriptRank;
 using traces::ScriptRecord;
 
-// init_process_group waits for every rank of the job, so it only shows when one does not come.
+// init_process_group waits for every rank of the job, so it matters only if one does not call it.
 OrderedJson rendezvous(const ScriptRank& rank) {
   OrderedJson arguments = {{"label", "init_process_group"}};
   if (const std::string place = place_text(rank, rank.init_site); !place.empty()) {
@@ -47,7 +47,7 @@ std::vector<OrderedJson> statements_of(const ScriptRank& rank, const CallNotes& 
   return statements;
 }
 
-// Only GPUs have kernels, and only a cluster says how long they take.
+// Only GPUs have kernels, and only a cluster determines how long they take.
 bool keeps_kernels(const ScriptRecord& record, const OrderedJson* cluster) {
   return cluster != nullptr && std::ranges::any_of(record.ranks, [](const ScriptRank& rank) {
            const BackendTraits* backend = find_backend_traits(rank.backend);
@@ -55,7 +55,7 @@ bool keeps_kernels(const ScriptRecord& record, const OrderedJson* cluster) {
          });
 }
 
-// The programs of all ranks, those that are equal once.
+// The programs of all ranks, equal ones once.
 std::vector<RankProgram> programs_of(const ScriptRecord& record, const NoteOptions& options) {
   const std::vector<CallNotes> notes = script_notes(record, options);
   const bool all_initialize =
@@ -107,8 +107,8 @@ class ScenarioBuilder {
     }
   }
 
-  // With one program for all, or one for each set of equal ranks, whichever is shorter. `reservation`: what it does not
-  // say of the script; may be empty.
+  // Returns the scenario with one program for all ranks, or one for each set of equal ranks, whichever is shorter.
+  // `reservation`: what it fails to show of the script; may be empty.
   std::string text(const NoteOptions& options, const std::string& reservation = {}) const {
     std::vector<RankProgram> programs = programs_of(record_, options);
     if (const RankSet lost = difference(RankSet::range(0, world_size_ - 1), recorded_); !lost.empty()) {
@@ -166,7 +166,7 @@ class ScenarioBuilder {
     return scenario;
   }
 
-  // Blocks nest only so deep in a scenario.
+  // Blocks in a scenario have a maximum depth.
   bool is_sound(const std::string& text) const {
     try {
       parse_scenario(text, file_);
@@ -195,7 +195,7 @@ class ScenarioBuilder {
   std::string file_;
   bool timeline_;
   const OrderedJson* cluster_;
-  std::string_view backend_ = default_backend(DeviceType::cpu).name;  // the one on GPUs, where ranks differ
+  std::string_view backend_ = default_backend(DeviceType::cpu).name;  // the one on GPUs, if ranks differ
   RankSet recorded_;
 };
 
@@ -236,7 +236,7 @@ std::string end_phrase(const ScriptRank& rank) {
   return {};
 }
 
-// A release that is not known counts as the one before it.
+// An unknown release counts as the one before it.
 std::optional<std::string> release_remark(const std::string& torch) {
   if (torch.empty() || parse_torch_release(torch)) {
     return std::nullopt;
@@ -291,7 +291,7 @@ RecordedScript recorded_script(ScriptRecord record, const std::string& file, con
   }
   RecordedScript result;
   if (record.ranks.empty()) {
-    return result;  // of a live command that failed before it started any
+    return result;  // a live command that failed before it started any rank
   }
   result.remarks = remarks_of(record);
   const auto has_begun = [](const ScriptRank& rank) { return !rank.backend.empty(); };
@@ -316,7 +316,7 @@ RecordedScript recorded_script(ScriptRecord record, const std::string& file, con
     return result;
   }
   if (finding_of(result.report.verdict) != nullptr) {
-    // Something is wrong: lines of the script may tell where it began.
+    // Something is wrong: lines of the script may show where it began.
     result.text = builder.text({.labels = true});
     result.report = builder.run(result.text);
     if (record.ranks.front().mode == "fake") {

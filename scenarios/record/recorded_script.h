@@ -1,6 +1,6 @@
 #pragma once
 
-// What a script asked for, as a scenario that runs: the way from people's own programs to everything else.
+// Converts a recorded script to a scenario that runs: the way from people's own programs to everything else.
 
 #include <string>
 #include <vector>
@@ -14,30 +14,31 @@
 namespace rollcall::scenario {
 
 struct RecordedScript {
-  std::string text;  // the scenario; empty: no rank has initialized a job
-  Report report;     // of its run; where it does not say what the script did, of the recorded run
-  std::vector<std::string> remarks;  // per rank that did not come to its end, and what else there is to know
+  std::string text;                  // the scenario; empty if no rank initialized a job
+  Report report;                     // of its run; if it does not reproduce the script, of the recorded run
+  std::vector<std::string> remarks;  // about ranks that did not finish, and others
 };
 
-// `timeline`: of the report.
-// `cluster`: a scenario's "cluster", which the times of recorded kernels follow from; null: none, and no kernels.
-// `file`: what reports call the scenario. `run`: the report of the recorded run, where all ranks ran in the simulator.
+// `timeline`: whether the report has one. `cluster`: a scenario's "cluster", which determines the times of recorded
+// kernels; null: none, and no kernels. `file`: the scenario's name in reports. `run`: the report of the recorded run,
+// if all ranks ran in the simulator.
 RecordedScript recorded_script(traces::ScriptRecord record, const std::string& file,
                                const Report* run = nullptr, bool timeline = false,
                                const OrderedJson* cluster = nullptr);
 
-// The lines that read what was received, "train.py:17": of a rank that was alone, what follows is a guess. Each once.
+// The lines that read received data, "train.py:17": for a rank that ran alone, everything after that is a guess. Each
+// once.
 std::vector<std::string> data_dependent_places(const traces::ScriptRecord& record);
 
-// The lines of calls whose lists have not one tensor per member, so that a backend refuses them: a rank that is alone
-// does not notice. Each once.
+// The lines of calls whose lists do not have one tensor per member, so that a backend refuses them: a rank that runs
+// alone does not notice. Each once.
 std::vector<std::string> refused_places(const traces::ScriptRecord& record);
 
-// A rank that raised where others did not, "rank 1 raised FileNotFoundError (train.py:17)": a rank that was alone may
-// have missed what they do. Empty: none.
+// A rank that raised where others did not, "rank 1 raised FileNotFoundError (train.py:17)": a rank that ran alone may
+// have missed what others do. Empty if there is none.
 std::string lone_failure(const traces::ScriptRecord& record);
 
-// Every rank's calls begin with those that it made in `before`, up to the first that raised there.
+// True if every rank's calls begin with those that it made in `before`, up to the first that raised there.
 bool goes_on_from(const traces::ScriptRecord& record, const traces::ScriptRecord& before);
 
 }  // namespace rollcall::scenario

@@ -1,6 +1,7 @@
 #pragma once
 
-// The recorder's Python package (traces/recorder), which the program carries with it: it works wherever it is copied.
+// The recorder's Python package (traces/recorder), which is part of the program: it works wherever the program is
+// copied.
 
 #include <string>
 #include <string_view>
@@ -37,7 +38,7 @@ std::string_view recorder_threads();
 std::string_view recorder_touches();
 std::string_view recorder_training();
 
-// Writes the package into `folder`; where Python is to be started. Throws std::system_error.
+// Writes the package into `folder`, and returns the path to start with Python. Throws std::system_error.
 std::string unpack_recorder(const std::string& folder);
 
 }  // namespace rollcall::scenario

@@ -29,13 +29,13 @@ Dtype dtype_of(const ScriptCall& call) {
   return *dtype;
 }
 
-// The rank's own, where the script does not say another one.
+// The rank's own device, unless the script names another one.
 Device device_of(const ScriptCall& call) {
   const Device own = this_rank().device;
   return is_at_home(call) ? own : parse_device(call.device).value_or(own);
 }
 
-// Tensors of these sizes, with elements from `payload` as far as it goes.
+// Returns tensors of these sizes, with elements from `payload` as far as it reaches.
 TensorList tensors_of(const std::vector<std::int64_t>& counts, Dtype dtype, Device device,
                       std::string_view payload) {
   TensorList tensors;
@@ -59,7 +59,7 @@ const Tensor& first_of(const TensorList& list, const ScriptCall& call) {
   return list.front();
 }
 
-// Who waits is for the script to say: every call is asynchronous.
+// The script decides when to wait: every call is asynchronous.
 Work collective_of(OpKind kind, const ScriptCall& call, const ProcessGroup& group, const Pending& tensors) {
   if (works_in_place(kind) && has_reduce_op(kind) && !has_root(kind)) {
     kind = tensors.given.size() == 1 ? OpKind::all_reduce : OpKind::all_reduce_coalesced;
@@ -125,9 +125,8 @@ Pending with_tensors(const ScriptCall& call, std::string_view payload) {
   return pending;
 }
 
-// Calls that torch makes for Join pair with each other and with nothing else, and a rank that has joined makes its
-// calls for others: a hook that leaves one out is found, although all calls have met.
-// (torch/distributed/algorithms/join.py)
+// Calls that torch makes for Join pair only with each other, and a rank that has joined makes its calls for others: a
+// hook that leaves one out is found, although all calls were paired. (torch/distributed/algorithms/join.py)
 class ForJoin {
  public:
   explicit ForJoin(const traces::ScriptSite& site) : shadowing_(site.shadow || is_of_joined(site)) {
@@ -206,7 +205,7 @@ void ScriptCalls::manage(const ScriptCall& call) {
   if (call.timeout_s > 0) {
     options.timeout = static_cast<Duration>(std::llround(call.timeout_s * 1e9));
   } else if (traits.raises_timeouts) {
-    options.timeout = traits.timeout;  // the job's is for the world alone
+    options.timeout = traits.timeout;  // the job's is only for the world
     options.timeout_is_default = true;
   }
   groups_[call.group] = new_group(call.ranks, options, line_of(call.site));
@@ -219,7 +218,7 @@ std::string ScriptCalls::finish(const Pending& pending) {
     if (tensor.device().type == DeviceType::meta) {
       continue;
     }
-    tensor.settle();  // on nccl, wait() holds up a stream and not the host
+    tensor.settle();  // on nccl, wait() blocks a stream and not the host
     Storage& storage = *tensor.storage();
     bytes.append(reinterpret_cast<const char*>(storage.make_dense()),
                  static_cast<std::size_t>(storage.bytes()));

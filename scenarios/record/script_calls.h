@@ -1,6 +1,6 @@
 #pragma once
 
-// The calls of one rank of a script, made in the simulator.
+// Makes the calls of one rank of a script in the simulator.
 
 #include <cstdint>
 #include <map>
@@ -16,31 +16,31 @@
 
 namespace rollcall::scenario {
 
-// A line of the script, for as long as `site` lives.
+// A line of the script, valid as long as `site` lives.
 Site line_of(const traces::ScriptSite& site);
 
-// Are its tensors on the device that the running rank has by default?
+// True if its tensors are on the running rank's default device.
 bool is_at_home(const traces::ScriptCall& call);
 
 // Belongs to the running rank. Errors are those of the simulated backend, thrown as rollcall::Error.
 class ScriptCalls {
  public:
-  // A call under way: what the script gets when it is over.
+  // A call in progress: what the script gets when it has completed.
   struct Pending {
     Work work;
     TensorList given;
-    TensorList filled;  // the same tensors, where the call has no others
+    TensorList filled;  // the same tensors, if the call has no others
     bool is_receive_from_anybody = false;
   };
 
-  // `payload`: the elements of the tensors given, one after the other.
+  // `payload`: the elements of the given tensors, one after the other.
   Pending issue(const traces::ScriptCall& call, std::string_view payload);
   std::vector<Pending> issue_batch(const std::vector<const traces::ScriptCall*>& calls,
                                    const std::vector<std::string>& payloads);
   // A call about a group. Blocks.
   void manage(const traces::ScriptCall& call);
 
-  // Waits for it. The elements of the tensors filled.
+  // Waits for it, and returns the elements of the filled tensors.
   static std::string finish(const Pending& pending);
 
  private:

@@ -23,7 +23,7 @@ bool meets_by_number(const ScriptCall& call) {
          call.op != "destroy_process_group" && call.op != "monitored_barrier";
 }
 
-// A line and a function of torch, whoever calls it.
+// A line and a function of torch, regardless of the caller.
 using PlaceKey = std::tuple<std::string, std::int64_t, std::string>;
 
 PlaceKey key_of(const ScriptSite& site) { return {site.file, site.line, site.reason}; }
@@ -43,7 +43,7 @@ class Places {
 
   void visited_by(std::size_t place, Rank rank) { ranks_[place].insert(rank); }
 
-  // Unless some rank comes to both.
+  // Unless some rank reaches both.
   void merge(std::size_t a, std::size_t b) {
     a = find(a);
     b = find(b);
@@ -55,7 +55,7 @@ class Places {
     ranks_[std::min(a, b)].merge(ranks_[std::max(a, b)]);
   }
 
-  // "train (train.py:61)", "ddp.bucket (train.py:61)": of the place that was seen first.
+  // "train (train.py:61)", "ddp.bucket (train.py:61)": of the place seen first.
   std::string label(std::size_t place) {
     const ScriptSite& site = sites_[find(place)];
     const std::string line = fmt::format("{}:{}", site.file.substr(site.file.rfind('/') + 1), site.line);
@@ -106,7 +106,7 @@ class NoteTaker {
     return record_.ranks[arrival.rank].calls[arrival.call];
   }
 
-  // The k-th call of a group meets the others' k-th.
+  // The k-th call of a group pairs with the others' k-th.
   void line_up(std::size_t index) {
     const ScriptRank& rank = record_.ranks[index];
     std::map<std::int64_t, std::size_t> counts;
@@ -157,7 +157,7 @@ class NoteTaker {
     }
   }
 
-  // Who has joined meets calls of other lines, as it should.
+  // A rank that has joined pairs with calls of other lines, as it should.
   static bool is_about_join(const ScriptSite& site) {
     return site.shadow || site.reason.starts_with("join.");
   }
@@ -187,7 +187,7 @@ class NoteTaker {
 
   // ---- Peers ----
 
-  // Of all messages sent, or received, at one line: whom each rank speaks to there.
+  // All messages sent, or received, at one line: the peers of each rank there.
   struct Line {
     std::map<Rank, std::set<Rank>> peers;  // by rank
     std::vector<Arrival> calls;
@@ -215,7 +215,7 @@ class NoteTaker {
     }
   }
 
-  // Empty when every rank has its own, or all have the same.
+  // Returns an empty text if every rank has its own peers, or all have the same one.
   std::string expression_for(const Line& line) const {
     const auto has_one = [](const auto& entry) { return entry.second.size() == 1; };
     if (line.peers.size() < 2 || !std::ranges::all_of(line.peers, has_one)) {

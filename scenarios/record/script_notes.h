@@ -1,6 +1,6 @@
 #pragma once
 
-// What only shows when the records of all ranks lie side by side.
+// Information that only the records of all ranks together provide.
 
 #include <vector>
 
@@ -9,16 +9,16 @@
 namespace rollcall::scenario {
 
 struct NoteOptions {
-  // Lines of the script as labels, for finding calls that met though they do not belong together. Two lines belong
-  // together when their calls met and no rank comes to both: the two sides of `if rank == 0`. Calls of a rank that has
-  // joined have none: they meet the calls that they stand for.
+  // Lines of the script as labels, for finding calls that were paired though they do not belong together. Two lines
+  // belong together if their calls were paired and no rank reaches both: the two sides of `if rank == 0`. Calls of a
+  // rank that has joined have no label: they pair with the calls that they shadow.
   bool labels = false;
 };
 
 // By position in `record.ranks`:
 // - labels, if wanted;
-// - sizes of pickled objects: a rank that recorded alone knows its own only, and torch sends the largest of all;
-// - peers that are the same rank seen from everybody, "(rank + 1) % world_size".
+// - sizes of pickled objects: a rank that recorded alone knows only its own, and torch sends the largest of all;
+// - peers that all ranks can express in the same way, "(rank + 1) % world_size".
 std::vector<CallNotes> script_notes(const traces::ScriptRecord& record, const NoteOptions& options);
 
 }  // namespace rollcall::scenario

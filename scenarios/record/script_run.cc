@@ -34,7 +34,7 @@ using real::Pipe;
 
 constexpr int no_torch = 77;  // the recorder's exit code for it
 
-// Where the ranks' processes come to meet.
+// Opens the socket that the ranks' processes connect to.
 Descriptor listen_at(const std::string& path) {
   Descriptor listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_un here = {};
@@ -52,14 +52,14 @@ Descriptor listen_at(const std::string& path) {
   return listener;
 }
 
-// The Python process that forks the ranks, when told to go. It ends them, and then itself, when `stop` is called or
+// The Python process that forks the ranks when told to start. It ends them, and then itself, when `stop` is called or
 // this process dies.
 class Launcher {
  public:
   Launcher(const std::vector<std::string>& command, bool is_silent)
       : process_([&] {
-          ::prctl(PR_SET_PDEATHSIG, 0);  // it has ranks to end before it may die: the pipe tells it
-          ::setpgid(0, 0);               // Ctrl-C is for us alone
+          ::prctl(PR_SET_PDEATHSIG, 0);  // it must end its ranks before it dies: the pipe tells it when
+          ::setpgid(0, 0);               // Ctrl-C is only for this process
           ::dup2(input_.read.number(), STDIN_FILENO);
           ::dup2(life_.write.number(), STDOUT_FILENO);
           if (is_silent) {
@@ -71,7 +71,7 @@ class Launcher {
     life_.write.close();
   }
 
-  // Whether this Python knows torch. Blocks until that is known; importing torch goes on meanwhile.
+  // Returns true if this Python has torch. Blocks until that is known; the import of torch continues meanwhile.
   bool has_torch() const {
     char byte = 0;
     ssize_t count = 0;
@@ -80,7 +80,7 @@ class Launcher {
     return count == 1;
   }
 
-  // To one that has gone, nothing: its exit code says why.
+  // Sends nothing to a launcher that has ended: its exit code says why.
   void go() const {
     if (::write(input_.write.number(), "g", 1) < 0 && errno != EPIPE) {
       real::throw_errno("write");
@@ -94,7 +94,7 @@ class Launcher {
     const int status = process_.wait();
     return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE;
   }
-  // Its standard output: nothing else ever comes there, and it closes when the launcher has gone.
+  // Its standard output, which has no other use, and closes when the launcher ends.
   const Descriptor& life() const { return life_.read; }
 
  private:
@@ -135,7 +135,7 @@ std::vector<std::string> command_of(const ScriptOptions& options, Answers answer
   return command;
 }
 
-// The rank that has connected, as its first line says: {"rank":3}. -1: nobody that we know.
+// The rank that has connected, from its first line: {"rank":3}. -1 for an unknown process.
 Rank greeted_rank(const Descriptor& connection) {
   std::string line;
   char byte = 0;
@@ -150,7 +150,7 @@ Rank greeted_rank(const Descriptor& connection) {
   return rank;
 }
 
-// One connection per rank, by rank; none when the launcher ends first.
+// One connection per rank, by rank; none if the launcher ends first.
 std::vector<Descriptor> accept_ranks(const Descriptor& listener, const Launcher& launcher, Rank world_size) {
   std::vector<Descriptor> connections(static_cast<std::size_t>(world_size));
   for (Rank accepted = 0; accepted < world_size;) {
@@ -172,7 +172,7 @@ std::vector<Descriptor> accept_ranks(const Descriptor& listener, const Launcher&
   return connections;
 }
 
-// Where ranks write. Records of an earlier run there would be taken for some of this one.
+// The folder that ranks write to. Records of an earlier run there would be mistaken for this one's.
 std::string records_folder(const std::string& wanted, const real::PrivateFolder& folder) {
   namespace fs = std::filesystem;
   const fs::path records = wanted.empty() ? fs::path(folder.path()) / "records" : fs::absolute(wanted);
@@ -186,8 +186,8 @@ std::string records_folder(const std::string& wanted, const real::PrivateFolder&
   return records;
 }
 
-// Starts them all, for a program that only chooses a Python may take long, and takes the first in order that has torch.
-// Those before it are dropped from `pythons`; nothing when none has it.
+// Starts them all, because a program that only selects a Python may take long, and returns the first in order that has
+// torch. Those before it are removed from `pythons`; null if none has torch.
 std::unique_ptr<Launcher> first_with_torch(
     std::vector<std::string>& pythons,
     const std::function<std::vector<std::string>(const std::string&)>& command, bool is_silent) {
@@ -219,7 +219,7 @@ SimulatedRanks simulate(const Descriptor& listener, Launcher& launcher, const st
   return simulated;
 }
 
-// The ranks that were not run are like the first that was.
+// Ranks that were not run are copies of the first one that was.
 void complete_sample(traces::ScriptRecord& record, Rank world_size) {
   for (const traces::ScriptRank& rank : record.ranks) {
     record.sampled.insert(rank.rank);
@@ -234,7 +234,8 @@ void complete_sample(traces::ScriptRecord& record, Rank world_size) {
   std::ranges::sort(record.ranks, {}, &traces::ScriptRank::rank);
 }
 
-// Ranks that were asked where they are though they did not wait for others. Without a simulator nobody waits.
+// Notes ranks that were asked for their position although they did not wait for others. Without a simulator, no rank
+// waits.
 void note_stopped(ScriptRun& run, Answers answers) {
   for (traces::ScriptRank& rank : run.record.ranks) {
     const bool waits = answers == Answers::simulator && !run.simulated.silent.contains(rank.rank);
@@ -248,7 +249,7 @@ void note_stopped(ScriptRun& run, Answers answers) {
 }  // namespace
 
 ScriptRun run_script(const ScriptOptions& options, Answers answers) {
-  real::Interrupts interrupts;  // as long as there are a folder and processes
+  real::Interrupts interrupts;  // lives as long as the folder and the processes
   const real::PrivateFolder folder;
   const std::string records = records_folder(options.records, folder);
   const std::string package = unpack_recorder(folder.path());
@@ -283,7 +284,7 @@ ScriptRun run_script(const ScriptOptions& options, Answers answers) {
     if (code != no_torch && !run.record.ranks.empty()) {
       return run;
     }
-    pythons.erase(pythons.begin());  // it has a torch that does not work
+    pythons.erase(pythons.begin());  // its torch does not work
   }
   if (real::Interrupts::pending() != 0) {
     return {{}, {}, true};

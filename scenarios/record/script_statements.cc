@@ -26,7 +26,7 @@ using traces::ScriptSite;
 
 using Handle = std::int64_t;
 
-// A long one ends with a whole word.
+// A long line is cut after a whole word.
 std::string first_line_of(const std::string& message) {
   constexpr std::size_t length_max = 300;
   std::string line = message.substr(0, message.find('\n'));
@@ -45,7 +45,7 @@ bool is_message(const ScriptCall& call) { return call.op == "send" || call.op ==
 
 bool sends_from_root(std::string_view op) { return op == "broadcast" || op == "scatter"; }
 
-// A statement for calls that scenarios have no name of their own for: the same bytes at the same time.
+// A statement for calls that scenarios have no name for: the same bytes at the same time.
 std::string statement_name(const std::string& op) {
   if (op == "all_reduce_coalesced") {
     return "all_reduce";
@@ -53,13 +53,13 @@ std::string statement_name(const std::string& op) {
   return op == "all_gather_coalesced" ? "all_gather" : op;
 }
 
-// Integers as such, as far as JSON's readers keep them apart.
+// Writes integers as integers, as far as JSON readers distinguish them.
 OrderedJson whole_number(double value) {
   constexpr double exact_max = 9e15;
   return value < exact_max ? OrderedJson(std::llround(value)) : OrderedJson(value);
 }
 
-// Text that stands in a statement as it is.
+// Escapes text for use in a statement.
 std::string without_holes(const std::string& text) {
   std::string plain;
   for (const char c : text) {
@@ -80,7 +80,7 @@ std::size_t members_of(const ScriptRank& rank, std::int64_t group) {
   return is_world ? static_cast<std::size_t>(rank.world_size) : made->ranks.size();
 }
 
-// A convolution is a product of matrices, and what is no type of tensor cores is computed as float32.
+// A convolution is a product of matrices, and types without tensor cores are computed as float32.
 OrderedJson kernel_statement(const traces::ScriptKernel& kernel) {
   OrderedJson work = OrderedJson::object();
   if (kernel.time_ns > 0) {
@@ -139,7 +139,7 @@ class StatementWriter {
           add_wait(event.handle);
           break;
         case ScriptEvent::Kind::future:
-          buckets_.push_back({event.handle, latest_});  // the reducer asks for it at once
+          buckets_.push_back({event.handle, latest_});  // the reducer asks for it immediately
           break;
         case ScriptEvent::Kind::touch:
           add_touch(event);
@@ -173,7 +173,8 @@ class StatementWriter {
     std::uint32_t call = 0;
   };
 
-  // A call that nothing comes between and its wait blocks. Of the buckets of a backward only a single one does.
+  // True for a call that is directly followed by its wait: it blocks. A bucket of a backward does so only if it is the
+  // only one.
   bool waits_at_once(std::size_t i) const {
     const ScriptEvent& event = rank_.events[i];
     if (event.handle < 0 || i + 1 == rank_.events.size()) {
@@ -190,7 +191,7 @@ class StatementWriter {
     return buckets_.empty() && !backward_goes_on(i + 2, event.calls.front());
   }
 
-  // Does its backward compute or call from event `i` on, after this bucket? What it copies in the end comes after the
+  // True if its backward computes or calls from event `i` on, after this bucket. Its copies at the end come after the
   // waits: the reduced buckets go back to the gradients.
   bool backward_goes_on(std::size_t i, std::uint32_t bucket) const {
     for (; i < rank_.events.size(); ++i) {
@@ -212,7 +213,7 @@ class StatementWriter {
     return false;
   }
 
-  // It raised, and the script went on.
+  // True if it raised, and the script continued.
   bool was_caught(std::size_t i) const {
     const ScriptEvent& event = rank_.events[i];
     const bool is_last = std::all_of(rank_.events.begin() + static_cast<std::ptrdiff_t>(i) + 1,
@@ -227,8 +228,8 @@ class StatementWriter {
     statements_.back() = {{"try", {{"do", {std::move(raising)}}, {"except", OrderedJson::array()}}}};
   }
 
-  // Nobody else has seen the call: what is left of it is the exception, where the script got it. One that ended the
-  // script is its end.
+  // No other rank has seen the call: only the exception is left of it, if the script caught it. An exception that ended
+  // the script is its end.
   void add_refusal(std::size_t i) {
     const ScriptEvent& event = rank_.events[i];
     if (was_caught(i)) {
@@ -237,7 +238,7 @@ class StatementWriter {
     }
   }
 
-  // Of the call that this event is about.
+  // The site of the call that this event is about.
   const ScriptSite& site_of_call(std::size_t i) const {
     const Handle handle = rank_.events[i].handle;
     while (i > 0 && (rank_.events[i].calls.empty() || rank_.events[i].handle != handle)) {
@@ -246,7 +247,7 @@ class StatementWriter {
     return rank_.events[i].calls.empty() ? rank_.end.site : rank_.calls[rank_.events[i].calls.front()].site;
   }
 
-  // No bucket comes twice: the first one of the next backward is none of this.
+  // Each bucket is issued once per backward: if it is issued again, the next backward has begun.
   bool is_another_bucket(std::uint32_t bucket, std::uint32_t next) const {
     return next != bucket && is_of_backward(rank_.calls[next]);
   }
@@ -397,11 +398,11 @@ class StatementWriter {
     }
   }
 
-  // What a call does to a tensor that the script uses early is told by the tensor's name.
+  // Names the tensor of a call that the script uses early, so that `read` and `write` can refer to it.
   void name_touched(Handle handle, const ScriptCall& call, OrderedJson& arguments) {
     const auto touch = touched_.find(handle);
     if (touch == touched_.end() || call.op == "all_to_all" || call.op == "reduce_scatter") {
-      return;  // whose lists have no names
+      return;  // their lists have no names
     }
     const bool is_other = rank_.touches[touch->second].is_of_filled && !call.filled.empty() &&
                           call.op != "scatter" && call.op != "recv";
@@ -409,7 +410,7 @@ class StatementWriter {
     arguments[is_other ? "output" : "tensor"] = buffers_.at(handle);
   }
 
-  // A batch has one handle. Where it has several messages of the kind, the record does not say which.
+  // A batch has one handle. If it has several messages of the kind, the record does not say which one it is.
   bool is_only_one_touched(const ScriptEvent& batch, std::uint32_t number) const {
     const auto touch = touched_.find(batch.handle);
     if (touch == touched_.end()) {
@@ -452,7 +453,7 @@ class StatementWriter {
     statements_.push_back(statement);
   }
 
-  // Waiting twice for one call is waiting once. A batch has one handle for several works.
+  // Waiting for a call twice is the same as waiting once. A batch has one handle for several works.
   void add_wait(Handle handle) {
     const auto name = names_.find(handle);
     if (name != names_.end()) {
@@ -500,7 +501,7 @@ class StatementWriter {
     return {{"raise", arguments}};
   }
 
-  // Where it raised; of a process that was ended from outside, its last call.
+  // The place where it raised; for a process that was killed, its last call.
   const ScriptSite& end_site() const {
     const auto calls = [](const ScriptEvent& event) { return !event.calls.empty(); };
     const auto last = std::find_if(rank_.events.rbegin(), rank_.events.rend(), calls);
@@ -525,13 +526,13 @@ class StatementWriter {
 
   const ScriptRank& rank_;
   const CallNotes& notes_;
-  std::set<Handle> waited_for_;              // at some time
-  std::map<Handle, std::size_t> names_;      // of calls under way
+  std::set<Handle> waited_for_;              // at any time
+  std::map<Handle, std::size_t> names_;      // of calls in progress
   std::map<Handle, std::uint32_t> touched_;  // calls whose tensors are used early
-  std::map<Handle, std::string> buffers_;    // the names of those under way
-  std::uint32_t latest_ = 0;                 // the call that returned at once last
-  std::vector<Bucket> buckets_;              // that the reducer waits for before backward() is over
-  std::int64_t stream_ = 0;                  // that the GPU's work is queued on
+  std::map<Handle, std::string> buffers_;    // the names of those in progress
+  std::uint32_t latest_ = 0;                 // the latest call that returned immediately
+  std::vector<Bucket> buckets_;              // the reducer waits for them before backward() ends
+  std::int64_t stream_ = 0;                  // the GPU's work is queued on it
   std::vector<OrderedJson> statements_;
 };
 

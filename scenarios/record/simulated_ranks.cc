@@ -35,7 +35,7 @@ using traces::Value;
 
 constexpr std::size_t line_bytes_max = std::size_t{64} << 20;
 
-// A rank that is told so often that nothing can move any more, and does not end, never will.
+// A rank that was told this often that nothing can move, and has not ended, never will.
 constexpr int last_resorts_max = 1000;
 constexpr double seconds_max = 1e6;
 
@@ -45,7 +45,7 @@ struct Failure {
   std::string message;
 };
 
-// It will not end.
+// Thrown for a rank that will not end.
 struct RankGoesOnForEver {};
 
 std::string notice_of(const ProcessKilled& death) {
@@ -53,7 +53,7 @@ std::string notice_of(const ProcessKilled& death) {
   return answer.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 
-// Values of the store may be any bytes, and lines are text.
+// Values in the store may be any bytes, but lines are text.
 std::string to_hex(std::string_view bytes) {
   std::string text;
   for (const char byte : bytes) {
@@ -72,17 +72,17 @@ std::string from_hex(std::string_view text) {
   return bytes;
 }
 
-// What ranks share.
+// State that the ranks share.
 struct Story {
-  bool is_settled = false;  // nothing can move any more: what follows is how real ranks notice
+  bool is_settled = false;  // nothing can move: from here on, ranks notice it as real ones would
 };
 
-// Within the time that a run may take.
+// Clamps to the time that a run may take.
 Duration duration_of(double seconds) {
   return static_cast<Duration>(std::llround(std::clamp(seconds, 0.0, seconds_max) * 1e9));
 }
 
-// Runs `part`, which may park the rank; what it throws is returned, for nothing that parks may run in a handler.
+// Runs `part`, which may park the rank, and returns what it throws, because a handler must not park.
 template <typename Part>
 std::optional<Failure> failure_of(Part&& part) {
   try {
@@ -96,8 +96,8 @@ std::optional<Failure> failure_of(Part&& part) {
 // One rank's side, on its fiber.
 class RankServer {
  public:
-  // `folder`: where the script was started; places in it are named from there. `record`: the rank's own.
-  // `compares`: calls are compared between ranks before they run.
+  // `folder`: the folder in which the script was started; places in it are relative to it. `record`: the
+  // rank's own. `compares`: calls are compared between ranks before they run.
   RankServer(RankLink& link, std::string folder, std::string record, bool compares, const Story& story)
       : link_(link),
         folder_(std::move(folder) + "/"),
@@ -105,7 +105,7 @@ class RankServer {
         compares_(compares),
         story_(story) {}
 
-  // Until the rank has gone, in the way that its record says. Throws what the script did not catch.
+  // Serves until the rank ends, in the way that its record says. Throws what the script did not catch.
   void serve() {
     while (const std::optional<std::string> line = link_.line()) {
       arena_.reset();
@@ -128,7 +128,7 @@ class RankServer {
   struct Issued {
     ScriptCalls::Pending pending;
     std::optional<Failure> failure;
-    bool refused = false;  // before anybody else could notice the call
+    bool refused = false;  // before another rank could notice the call
   };
 
   void answer(const Value& message) {
@@ -202,7 +202,7 @@ class RankServer {
     }
   }
 
-  // `refused`: the call did not reach anybody else. `ticket`: of the call that somebody waits for.
+  // `refused`: the call did not reach any other rank. `ticket`: of the call that is waited for.
   void fail(const Failure& failure, bool refused = false, Ticket ticket = 0) {
     if (story_.is_settled) {
       last_resort_ = failure;
@@ -218,7 +218,7 @@ class RankServer {
     link_.say(answer.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
   }
 
-  // With what calls have brought that the script does not wait for, or not yet.
+  // Includes the results of calls that the script does not wait for, or not yet.
   void succeed(nlohmann::json answer, std::string bytes = {}) {
     answer["bytes"] = bytes.size();
     for (auto issued = issued_.begin(); issued != issued_.end();) {
@@ -230,7 +230,7 @@ class RankServer {
       std::string result;
       issued->second.failure = failure_of([&] { result = ScriptCalls::finish(pending); });
       if (issued->second.failure) {
-        ++issued;  // whoever waits for it hears of it
+        ++issued;  // the wait for it reports it
         continue;
       }
       nlohmann::json entry = {issued->first, result.size()};
@@ -244,7 +244,7 @@ class RankServer {
     link_.say(answer.dump(), bytes);
   }
 
-  // Does making the call, before anybody waits for it, depend on other ranks?
+  // True if making the call, before any wait for it, depends on other ranks.
   bool may_involve_others(const ScriptCall& made) const {
     return compares_ || !is_at_home(made) || made.op == to_string(OpKind::monitored_barrier);
   }
@@ -267,7 +267,7 @@ class RankServer {
     }
   }
 
-  // Each thread of the rank that waits does so for one call. The first that is over is answered.
+  // Each waiting thread of the rank waits for one call. The first to complete is answered.
   void finish_one_of(const Value& tickets) {
     std::vector<std::map<Ticket, Issued>::iterator> awaited;
     const auto [numbers, count] = traces::items_of(&tickets);
@@ -286,7 +286,7 @@ class RankServer {
       over = std::ranges::find_if(awaited, is_over);
       if (failure && over == awaited.end()) {
         awaited.front()->second.failure =
-            std::move(failure);  // where the rank is blocked, as far as reports go
+            std::move(failure);  // reports show the rank as blocked in this first call
       }
     }
     finish(over == awaited.end() ? awaited.front() : *over);
@@ -343,14 +343,14 @@ class RankServer {
   std::optional<Failure> last_resort_;
   int last_resorts_ = 0;
   traces::Arena arena_{line_bytes_max};
-  std::deque<ScriptSite> store_sites_;  // as those of the calls
+  std::deque<ScriptSite> store_sites_;  // like those of the calls
   std::deque<ScriptCall> calls_;        // the run's evidence names places in them
   traces::ScriptEnd end_;               // likewise
   ScriptCalls made_;
   std::map<Ticket, Issued> issued_;
 };
 
-// What the rank's script runs on: known when it has initialized its job. Empty when it ends without.
+// The job that the rank's script initialized. Empty if it ends without one.
 struct Job {
   std::string backend;
   std::string torch;
@@ -360,7 +360,7 @@ struct Job {
 
 Job job_of(RankLink& link) {
   traces::Arena arena(line_bytes_max);
-  while (const std::optional<std::string> line = link.line()) {  // nothing comes before it
+  while (const std::optional<std::string> line = link.line()) {  // nothing precedes it
     arena.reset();
     const Value said = traces::read_json(*line, arena);
     if (const Value* init = find(said, "init")) {
@@ -372,7 +372,7 @@ Job job_of(RankLink& link) {
   return {};
 }
 
-// The backend on GPUs, where ranks differ. Ranks that do not come to it become silent.
+// The backend on GPUs, if ranks differ. Ranks that do not reach it become silent.
 sim::Options options_of_job(std::vector<RankLink>& links, RankSet& silent) {
   sim::Options options{.world_size = static_cast<Rank>(links.size())};
   std::string_view backend = default_backend(DeviceType::cpu).name;
@@ -409,7 +409,7 @@ SimulatedRanks simulate_ranks(std::vector<real::Descriptor> connections, const s
   SimulatedRanks result;
   try {
     sim::Options options = options_of_job(links, result.silent);
-    options.may_run_again = false;  // it is run by processes that have gone
+    options.may_run_again = false;  // it is run by processes that have ended
     options.ranks_per_host = ranks_per_host;
     options.timeline = timeline;
     Story story;
@@ -429,7 +429,7 @@ SimulatedRanks simulate_ranks(std::vector<real::Descriptor> connections, const s
         ++ended;
       } catch (const RankIsSilent&) {
         result.silent.insert(rank);
-      } catch (const RankGoesOnForEver&) {  // as one that waits, it is ended from outside
+      } catch (const RankGoesOnForEver&) {  // it is ended from outside, like a rank that waits
       } catch (const ProcessKilled& killed) {
         links[static_cast<std::size_t>(rank)].say(notice_of(killed));
         ++ended;

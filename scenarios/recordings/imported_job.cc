@@ -18,7 +18,7 @@
 namespace rollcall::scenario {
 namespace {
 
-// From the one that reads best to the one that assumes least.
+// From the most readable one to the one with the fewest assumptions.
 constexpr std::array<RecordedProgramOptions, 3> ways = {{
     {.async_when_over = false, .labels = true},
     {.async_when_over = true, .labels = true},
@@ -27,7 +27,7 @@ constexpr std::array<RecordedProgramOptions, 3> ways = {{
 
 constexpr Rank ranks_max = 1'000'000;
 
-// Verdicts about times, networks and kernels: their calls all meet, so a simulation of them goes well.
+// Verdicts about times, networks, and kernels: all their calls are paired, so a simulation of them ends well.
 bool simulates_well(const Diagnosis& diagnosis) {
   return diagnosis.finding.culprits.empty() || diagnosis.finding.kind == FindingKind::straggler;
 }
@@ -55,7 +55,7 @@ OrderedJson scenario_of(const RecordedPrograms& recorded) {
                           {"world_size", recorded.world_size},
                           {"backend", recorded.backend}};
   if (traits_of(recorded.backend).queues_calls) {
-    scenario["blocking_wait"] = true;  // what a rank issued first holds up what it issued later
+    scenario["blocking_wait"] = true;  // a rank's earlier calls hold up its later ones
   }
   if (!recorded.groups.empty()) {
     scenario["groups"] = recorded.groups;
@@ -79,11 +79,11 @@ std::string comment_of(const Diagnosis& diagnosis) {
          "The recording lacks roots, reduce ops, tags, splits and values; they have their defaults here.\n";
 }
 
-// How far a run bears the diagnosis out.
+// How far a run confirms the diagnosis.
 enum class Agreement { none, among_others, full };
 
-// Where nothing decides between the sides of a disagreement, a run names all of them. The diagnosis may have seen
-// what ranks did before.
+// If nothing decides between the sides of a disagreement, a run names all of them. The diagnosis may have seen what
+// ranks did before.
 Agreement agreement_of(const Report& report, const Diagnosis& diagnosis) {
   const Finding* finding = finding_of(report.verdict);
   if (finding == nullptr || simulates_well(diagnosis)) {

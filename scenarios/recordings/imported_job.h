@@ -1,6 +1,6 @@
 #pragma once
 
-// Flight Recorder dumps as a scenario that runs: so a hang that happened once becomes a test for CI.
+// Converts Flight Recorder dumps to a scenario that runs: so a hang that happened once becomes a test for CI.
 
 #include <string>
 
@@ -10,8 +10,8 @@
 namespace rollcall::scenario {
 
 struct ImportedJob {
-  std::string text;    // the scenario; `expect` has the outcome of its run. Empty: there is none
-  std::string remark;  // where that is not what the dumps' diagnosis says, or why there is none; may be empty
+  std::string text;    // the scenario; `expect` has the outcome of its run. Empty if there is none
+  std::string remark;  // if that differs from the dumps' diagnosis, or why there is none; may be empty
 };
 
 // `diagnosis` is that of `job`, which has at least one rank.

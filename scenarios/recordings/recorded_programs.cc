@@ -26,7 +26,7 @@ using check::GroupMember;
 using check::JobDump;
 using check::RankOps;
 
-// What a scenario takes for a name.
+// Makes text a valid name in a scenario.
 std::string name_from(const std::string& text) {
   std::string name;
   for (const char c : text) {
@@ -63,14 +63,14 @@ class Importer {
   }
 
  private:
-  // The fate of the calls at one position of a group.
+  // The state of the calls at one position of a group.
   struct Position {
     bool kept = true;
     bool over = false;
     const DumpOp* op = nullptr;  // of some member
     const RankOps* ops = nullptr;
   };
-  // A statement of a rank without a dump, and when its peers made the call that it belongs to.
+  // A statement of a rank without a dump, and the time at which its peers made the call it belongs to.
   struct Guess {
     std::int64_t time = 0;
     OrderedJson statement;
@@ -113,8 +113,8 @@ class Importer {
     }
   }
 
-  // A position is left out where some member's recording has lost it, and in a healthy job where somebody has
-  // not come to it yet.
+  // A position is left out if some member's recording has lost it, and, in a healthy job, if some member has
+  // not reached it yet.
   void choose_calls(const GroupCalls& group) {
     std::map<std::int64_t, Position>& positions = positions_[group.group];
     for (const GroupMember& member : group.members) {
@@ -138,7 +138,7 @@ class Importer {
     }
   }
 
-  // Two million calls are a few hundred different ones.
+  // Two million calls consist of a few hundred different ones.
   void add(Rank rank, const OrderedJson& statement) {
     const auto number = static_cast<std::uint32_t>(result_.statements.size());
     const auto [known, is_new] = numbers_.emplace(statement.dump(), number);
@@ -154,7 +154,7 @@ class Importer {
     const bool stops = device_fails_ && diagnosis_.finding.culprits.contains(ops.dump->rank);
     for (const DumpOp& op : ops.ops) {
       if (stops && !op.finished) {
-        return;  // its device does not come to this call, nor to any later one
+        return;  // its device does not reach this call, nor any later one
       }
       if (op.kind == DumpOp::Kind::collective) {
         add_collective(ops, op);
@@ -176,7 +176,7 @@ class Importer {
     return std::binary_search(members.begin(), members.end(), rank);
   }
 
-  // Messages between two ranks of whom one has lost its record have no other end any more.
+  // If one of two ranks has lost its record of a message, the message no longer has another end.
   bool is_kept(const DumpOp& op, const Counterpart& other) const {
     const bool is_guessed = other.ops == nullptr && diagnosis_.without_dump.contains(other.rank);
     const bool must_meet = op.finished || !stands_still_;
@@ -212,7 +212,7 @@ class Importer {
 
   // ---- Ranks without one ----
 
-  // The other end of a message. A culprit has not made those that its peers wait for.
+  // Adds the other end of a message. A culprit has not made those that its peers wait for.
   void guess_counterpart(const RankOps& ops, const DumpOp& op, std::uint32_t record, Rank rank) {
     if (!op.finished && diagnosis_.finding.culprits.contains(rank)) {
       return;
@@ -224,7 +224,7 @@ class Importer {
          write().message(known, sends, ops.dump->rank, !op.finished && op.kind == DumpOp::Kind::message)});
   }
 
-  // What its peers' calls met, in the order of their clocks.
+  // Adds the calls that its peers' calls pair with, in the order of the peers' clocks.
   void guess_program(Rank rank) {
     std::vector<Guess>& guesses = guesses_[rank];
     const bool is_culprit = diagnosis_.finding.culprits.contains(rank);

@@ -17,7 +17,7 @@ namespace {
 
 using State = RankClass::State;
 
-// The recorders of one run. They live in the engine until it has ended; the dumps are taken out before.
+// The recorders of one run. The engine owns them until it ends; the dumps are taken out before that.
 class JobRecorder {
  public:
   JobRecorder(const sim::Options& options, bool one_program) : exits_early_(options.finished_ranks_exit) {
@@ -35,7 +35,7 @@ class JobRecorder {
     return recorder;
   }
 
-  // A process that is gone writes no file.
+  // A process that has ended writes no file.
   void settle(std::span<const State> ranks) {
     const bool standstill = std::ranges::find(ranks, State::waiting) != ranks.end();
     for (std::size_t i = 0; i < ranks.size(); ++i) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// A scenario's run as PyTorch's Flight Recorders would have kept it.
+// A scenario's run as PyTorch's Flight Recorders would have recorded it.
 
 #include <cstdint>
 #include <optional>
@@ -12,13 +12,13 @@
 namespace rollcall::scenario {
 
 struct RecordedRun {
-  check::JobDump job;    // of the ranks whose processes were still there; may have none
-  RankSet without_dump;  // the others: they had crashed, raised or left
+  check::JobDump job;    // of the ranks whose processes still existed; may have none
+  RankSet without_dump;  // the others: they had crashed, raised, or exited
   Report report;
 };
 
-// Runs `scenario`; the dumps are of the moment in which a watchdog would have noticed that nothing moves any
-// more, or of the end. Where schedules have different outcomes, of the first one that fails.
+// Runs `scenario`; the dumps are from the moment when a watchdog would have noticed that nothing moves, or
+// from the end. If schedules have different outcomes, from the first one that fails.
 RecordedRun record_run(const Scenario& scenario, std::optional<std::uint64_t> seed = {});
 
 }  // namespace rollcall::scenario

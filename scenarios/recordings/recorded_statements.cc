@@ -44,10 +44,10 @@ std::string dtype_of(const DumpCall& call) {
   return names.empty() ? "float32" : "uint8";
 }
 
-// Elements of what the call's argument `numel` speaks of; 0: the default.
+// The elements that the call's argument `numel` counts; 0: the default.
 std::int64_t own_numel(OpKind kind, const DumpCall& call) {
   if (row_of(kind).sizes == Sizes::exchanged) {
-    return 0;  // how they are split is not recorded
+    return 0;  // the split is not recorded
   }
   return numel_of(gives_list(kind) ? call.outputs : call.inputs);
 }
@@ -63,7 +63,7 @@ void add_tensor(const DumpCall& call, std::int64_t numel, OrderedJson& arguments
 
 }  // namespace
 
-// A file may hold any bytes where others have text.
+// A file may have arbitrary bytes in place of text.
 std::string plain_text(std::string text) {
   std::ranges::replace_if(
       text, [](char c) { return c < ' ' || c > '~'; }, '?');

@@ -13,9 +13,9 @@
 namespace rollcall::scenario {
 
 struct RecordedProgramOptions {
-  // Calls that were over do not hold up their rank: needed where ranks made them in different orders.
+  // Calls that were over do not hold up their rank: needed if ranks made them in different orders.
   bool async_when_over = false;
-  // Calls carry the line of the program they came from, as far as it was recorded.
+  // Calls have the line of the program that made them as a label, if it was recorded.
   bool labels = true;
 };
 
@@ -25,18 +25,18 @@ std::string plain_text(std::string text);
 // All are borrowed: a short-lived object.
 class RecordedStatements {
  public:
-  // `groups`: what the scenario calls the job's groups.
+  // `groups`: the scenario's names for the job's groups.
   RecordedStatements(const check::JobDump& job, const std::vector<std::string>& groups,
                      const RecordedProgramOptions& options)
       : job_(job), groups_(groups), options_(options) {}
 
-  // `over`: it was when the job stopped.
+  // `over`: it was over when the job stopped.
   OrderedJson collective(const check::RankOps& ops, const check::DumpOp& op, bool over) const;
   // `waits`: for the other end.
   OrderedJson message(const check::DumpRecord& record, Rank peer, bool waits) const;
-  // The same from the other side: whether it `sends` is for the caller to say.
+  // The same from the other side: the caller says whether it `sends`.
   OrderedJson message(const check::DumpRecord& record, bool sends, Rank peer, bool waits) const;
-  // Called "batch", to wait for it.
+  // Named "batch", so that it can be waited for.
   OrderedJson batch(const std::vector<OrderedJson>& messages, const check::DumpRecord& record) const;
 
  private:

@@ -39,7 +39,7 @@ void check_elements(RankFrame& frame, const Tensor& tensor, const action::Check&
   const std::int64_t count =
       storage.form == Storage::Form::uniform ? std::min<std::int64_t>(storage.numel, 1) : storage.numel;
   for (std::int64_t i = 0; i < count; ++i) {
-    // Compared as numbers where the type has more than one pattern for a value: 0.0 equals -0.0.
+    // Compared as numbers if the type has more than one bit pattern for a value: 0.0 equals -0.0.
     const bool equal = is_floating(storage.dtype) ? decode(storage.at(i), storage.dtype) == wanted.item()
                                                   : storage.at(i) == wanted.storage()->value;
     if (!equal) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// The statement `check`: a tensor has to hold one value everywhere.
+// The statement `check`: all elements of a tensor must have one value.
 
 #include "scenarios/program/program.h"
 #include "scenarios/run/rank_frame.h"
@@ -9,7 +9,7 @@
 
 namespace rollcall::scenario {
 
-// A failed check: an exception like any other to the program, and to the judge a wrong result.
+// A failed check: for the program, an exception like any other; for the verdict, a wrong result.
 class CheckFailure : public Error {
  public:
   explicit CheckFailure(Observation observation);

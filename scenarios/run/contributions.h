@@ -1,7 +1,7 @@
 #pragma once
 
-// Contributions: what each rank put into the reductions that made its named tensors, the latest of each. When a check
-// finds a wrong sum, this says who gave what.
+// Contributions: what each rank contributed to the reductions that made its named tensors, the latest for each. When a
+// check finds a wrong sum, this tells which rank gave which value.
 
 #include <cstdint>
 #include <map>
@@ -16,7 +16,7 @@ namespace rollcall::scenario {
 
 class Contributions {
  public:
-  // A reduction as a rank counts its own calls on a group.
+  // A reduction, numbered as a rank counts its own calls on a group.
   struct Call {
     std::string group;
     std::int64_t number = 0;
@@ -27,8 +27,8 @@ class Contributions {
     latest_[{rank, tensor}] = {std::move(call), value};
   }
 
-  // What every rank, as far as known, gave to the reduction that made this tensor of `rank`. By rank. Each reduction
-  // is told once, to the first who asks: where a sum is wrong on a thousand ranks, nobody needs it a thousand times.
+  // What every rank, as far as known, gave to the reduction that made this tensor of `rank`, by rank. Each reduction is
+  // reported once, to the first caller: if a sum is wrong on a thousand ranks, it is not needed a thousand times.
   std::vector<std::pair<Rank, double>> to(Rank rank, const std::string& tensor);
 
  private:

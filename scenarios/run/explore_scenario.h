@@ -1,6 +1,7 @@
 #pragma once
 
-// Explores the schedules of a scenario: what timing could decide otherwise than in the usual run.
+// Explores the schedules of a scenario: the ways in which timing could decide other than in the
+// usual run.
 
 #include "scenarios/format/scenario.h"
 #include "sim/explore/explore.h"
@@ -13,7 +14,7 @@ struct ExploreScenarioOptions {
   std::optional<std::uint64_t> seed{};  // of the run; instead of the scenario's
 };
 
-// sim::report_of the search, completed and held against what the scenario expects.
+// Returns sim::report_of the search, completed and compared with what the scenario expects.
 Report explore(const Scenario& scenario, const ExploreScenarioOptions& options);
 
 }  // namespace rollcall::scenario

@@ -1,4 +1,4 @@
-// What a rank of a scenario holds between two statements, for those who compare states of runs.
+// The state of a rank of a scenario between two statements, for comparing states of runs.
 
 #include <algorithm>
 #include <map>
@@ -17,8 +17,8 @@ namespace {
 template <typename Wanted, typename... Others>
 constexpr bool is_among = (std::is_same_v<Wanted, Others> || ...);
 
-// Statements whose effect on a rank is in its frame, or is over when they are. Where a rank of them stands, is an
-// address: what blocks it is inside of follows from that.
+// Statements whose effect on a rank is in its frame, or ends with them. An address describes a rank's position: the
+// blocks around it follow from that.
 bool is_plain(const Action& action) {
   using namespace action;
   return std::visit(
@@ -53,7 +53,7 @@ void RankFrame::rest(Address at) {
   }
 }
 
-// Tensors that share their values are told apart from those that only have the same.
+// Distinguishes tensors that share their values from those that only have equal ones.
 std::string RankFrame::held(Address at) const {
   Encoder state;
   state(at);
@@ -67,7 +67,7 @@ std::string RankFrame::held(Address at) const {
     state(known->second, storage != nullptr, is_new);
     if (is_new && storage != nullptr) {
       state(
-          storage->references.load());  // a statement makes a new tensor where a call still uses the old one
+          storage->references.load());  // a statement makes a new tensor while a call still uses the old one
       write_values(state, *storage);
     }
   };

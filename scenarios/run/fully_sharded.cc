@@ -54,7 +54,7 @@ void FullySharded::collect_kernels(const ShardedUnit& unit, const MixedPrecision
   }
 }
 
-// As training scripts do it: every unit prefetches the next ones, in forward or in backward order.
+// Every unit prefetches the next ones, in forward or in backward order, as in training scripts.
 void FullySharded::set_prefetches(const FullyShardedObject& spec) {
   const auto count = static_cast<std::int64_t>(module_.unit_count());
   for (std::int64_t unit = 1; unit < count; ++unit) {

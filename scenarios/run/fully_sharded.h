@@ -19,7 +19,7 @@ class FullySharded {
   // Both are borrowed for the lifetime of the object. Throws what fully_shard raises.
   FullySharded(RankFrame& frame, const FullyShardedObject& spec);
 
-  // `body` runs once, where the first unit computes.
+  // `body` runs once, when the first unit computes.
   void forward(const ModelPass& pass, Site site, const std::function<void()>& body);
   void backward(const ModelPass& pass, Site site);
   void call(const action::ShardingCall& call, Site site);
@@ -32,9 +32,9 @@ class FullySharded {
 
   RankFrame& frame_;
   FullyShardedModule module_;
-  std::vector<ModelKernels> kernels_;  // of every unit
-  std::vector<std::size_t> before_;    // how many of a unit's parameters the first part of its forward uses
-  std::vector<TensorList> gradients_;  // of every unit, from one backward to the next
+  std::vector<ModelKernels> kernels_;  // by unit
+  std::vector<std::size_t> before_;    // by unit: how many parameters the first part of its forward uses
+  std::vector<TensorList> gradients_;  // by unit, kept from one backward to the next
 };
 
 }  // namespace rollcall::scenario

@@ -58,7 +58,7 @@ std::vector<std::vector<std::string>> calls_by_rank(const Report& report) {
   return calls;
 }
 
-// Every rank's list, without copies of what many share.
+// Every rank's list, without copies of shared ones.
 std::map<Rank, const std::vector<std::string>*> by_rank(const std::vector<RankCalls>& calls) {
   std::map<Rank, const std::vector<std::string>*> lists;
   for (const RankCalls& each : calls) {
@@ -69,7 +69,7 @@ std::map<Rank, const std::vector<std::string>*> by_rank(const std::vector<RankCa
   return lists;
 }
 
-// A stretch in which two lists differ: old calls [old_begin, old_end) became new ones.
+// A range in which two lists differ: old calls [old_begin, old_end) became new ones.
 struct Change {
   std::size_t old_begin = 0, old_end = 0;
   std::size_t new_begin = 0, new_end = 0;
@@ -77,8 +77,8 @@ struct Change {
 
 using Calls = std::vector<std::string>;
 
-// The longest common subsequence, after what is equal at both ends is cut off. Beyond `most` calls on a side the middle
-// is one change: nobody reads a finer one.
+// Computes the longest common subsequence, after equal parts at both ends are cut off. If a side has more than `most`
+// calls, the middle is one change: a finer one would not be readable.
 std::vector<Change> changes_between(const Calls& before, const Calls& after) {
   constexpr std::size_t most = 2000;
   std::size_t head = 0;
@@ -98,7 +98,7 @@ std::vector<Change> changes_between(const Calls& before, const Calls& after) {
   if (rows == 0 || columns == 0 || rows > most || columns > most) {
     return {{head, head + rows, head, head + columns}};
   }
-  // length[i][j]: of the common subsequence of what begins at i and j.
+  // length[i][j]: length of the common subsequence of the parts that begin at i and j.
   std::vector<std::vector<std::uint32_t>> length(rows + 1, std::vector<std::uint32_t>(columns + 1));
   for (std::size_t i = rows; i-- > 0;) {
     for (std::size_t j = columns; j-- > 0;) {
@@ -121,7 +121,7 @@ std::vector<Change> changes_between(const Calls& before, const Calls& after) {
   return changes;
 }
 
-// "barrier on world", "3 calls: a; b; c". Of more than a few, the first and how many.
+// "barrier on world", "3 calls: a; b; c". If there are more than a few, the first ones and the number.
 std::string calls_phrase(const Calls& calls, std::size_t begin, std::size_t end) {
   if (end - begin == 1) {
     return calls[begin];
@@ -249,7 +249,7 @@ std::vector<std::string> differences(const std::vector<RankCalls>& golden,
   if (before.size() != after.size()) {
     return {fmt::format("the golden file has {} ranks, but the run has {}", before.size(), after.size())};
   }
-  // Ranks whose list was the same, and is: they changed alike.
+  // Ranks whose lists were equal and still are: they changed in the same way.
   std::map<std::pair<const Calls*, const Calls*>, RankSet> alike;
   std::vector<std::pair<const Calls*, const Calls*>> order;
   for (const auto& [rank, calls] : after) {
@@ -317,7 +317,7 @@ void update_golden(const std::string& file, const Report& report) {
     return;
   }
   if (const std::filesystem::path folder = std::filesystem::path(file).parent_path(); !folder.empty()) {
-    std::error_code unable;  // then writing says why
+    std::error_code unable;  // then writing reports why
     std::filesystem::create_directories(folder, unable);
   }
   viz::write_file(file, [&text](std::ostream& out) { out << text; });

@@ -18,7 +18,7 @@
 namespace rollcall::scenario {
 namespace {
 
-// The only element, as a variable holds it.
+// The only element, as a variable stores it.
 std::int64_t whole_number(const Tensor& tensor) {
   if (!is_floating(tensor.dtype())) {
     return tensor.item_integer();
@@ -31,17 +31,17 @@ std::int64_t whole_number(const Tensor& tensor) {
   return static_cast<std::int64_t>(value);
 }
 
-// Waits for it all.
+// Waits for all of them.
 void wait_for(const std::vector<Work>& works) {
   for (const Work& work : works) {
     work.wait();
   }
 }
 
-// One instruction after another. Each overload returns the address of the next.
+// Executes one instruction after another. Each overload returns the address of the next.
 class Interpreter {
  public:
-  // With `unfinished`, calls that would block are left there.
+  // With `unfinished`, calls that would block are added to it instead.
   explicit Interpreter(RankFrame& frame, std::vector<Work>* unfinished = nullptr)
       : frame_(frame), program_(frame.program()), unfinished_(unfinished) {}
 
@@ -110,7 +110,7 @@ class Interpreter {
       }
     }
     if (wait.timeout == 0 || this_rank().backend->traits().queues_calls) {
-      block_in(works);  // a message on gloo has nothing left for a second wait
+      block_in(works);  // on gloo, a message cannot be waited for twice
     }
     if (unfinished_ == nullptr) {
       block_host(frame_);
@@ -128,7 +128,7 @@ class Interpreter {
 
   Address operator()(const action::Touch& touch) {
     if (!touch.tensor.is_list) {
-      frame_.read(touch.tensor);  // it must be there
+      frame_.read(touch.tensor);  // it must exist
     }
     frame_.touch(key_of(touch.tensor), touch.access, site());
     if (touch.access == Observation::Access::free) {
@@ -402,7 +402,7 @@ class Interpreter {
     return at_ + 1;
   }
 
-  // The handler is ordinary code: it must not run inside a C++ catch block, where a rank that waits
+  // The handler is ordinary code: it must not run inside a C++ catch block, because a waiting rank
   // would be switched away from in the middle of an exception.
   Address operator()(const action::Try& attempt) {
     try {
@@ -467,7 +467,8 @@ void step(RankFrame& frame, Thread& thread) {
 
 namespace {
 
-// However the program ends: by its last statement, an exception, or the run's end.
+// Keeps watched tensors however the program ends: by its last statement, an exception, or the run's
+// end.
 struct KeepWatched {
   const RankFrame& frame;
   WatchedTensors& watched;
@@ -483,12 +484,12 @@ void run_rank(const Scenario& scenario, Rank rank, RunState& state) {
     frame.construct_training_objects();
     run_block(frame, scenario.block_of(rank));
   } catch (const ProgramExit&) {
-    // The rank is done, and its process leaves as any other that comes to its end.
+    // The rank is done, and its process exits like any other that reaches its end.
   } catch (const CheckFailure& failure) {
-    this_rank().backend->observer().observe(failure.observation());  // no `try` of the program wanted it
+    this_rank().backend->observer().observe(failure.observation());  // no `try` of the program caught it
     throw;
   } catch (Error& error) {
-    error.set_site(frame.raised_at);  // the statement's place, not that of a call inside of it
+    error.set_site(frame.raised_at);  // the statement's place, not that of a call inside it
     throw;
   }
 }

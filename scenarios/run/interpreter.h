@@ -1,7 +1,7 @@
 #pragma once
 
-// The interpreter: runs the lowered program of a scenario as a rank program, over the same functions a
-// C++ program calls.
+// The interpreter: runs the lowered program of a scenario as a rank program, through the same functions that
+// a C++ program calls.
 
 #include <string>
 #include <vector>
@@ -18,35 +18,36 @@ struct Scenario;
 // Runs the program of `rank`, on that rank's own fiber or thread. Throws what the program raises.
 void run_rank(const Scenario& scenario, Rank rank, RunState& state);
 
-// Runs part of the program. Returns where to go on: the block's end, or an address outside the block
-// when a `break` left it. Throws what the statements raise, and ProgramExit on `exit`.
+// Runs part of the program. Returns the address to continue at: the block's end, or an address outside the
+// block if a `break` left it. Throws what the statements raise, and ProgramExit on `exit`.
 Address run_block(RankFrame& frame, const Block& block);
 
-// Issues one collective call, and waits for it unless it is asynchronous. With `unfinished` it waits for
-// nothing: the calls of a thread that would block it end up there.
+// Issues one collective call, and waits for it unless it is asynchronous. With `unfinished` it does not wait:
+// calls of a thread that would block it are added there.
 void run_collective(RankFrame& frame, const Collective& call, Site site, std::vector<Work>* unfinished);
 // The same for a send or receive, and for a batch of them.
 void run_message(RankFrame& frame, const MessageCall& call, Site site, std::vector<Work>* unfinished);
 void run_batch(RankFrame& frame, const MessageBatch& batch, Site site);
 void run_coalesced(RankFrame& frame, const CoalescedCalls& calls, Site site);
-// These wait in any case.
+// These always wait.
 void run_checkpoint(RankFrame& frame, const CheckpointCall& call, Site site);
 void run_objects(RankFrame& frame, const ObjectCall& call, Site site);
 
-// A thread of a rank, and where it is.
+// A thread of a rank, and its position.
 struct Thread {
   Block block;
   Address at = 0;
-  std::vector<Work> waits_for;  // what its last statement blocks in
+  std::vector<Work> waits_for;  // the calls that its last statement blocks in
 };
-// Runs one instruction of it, and lets it block in waits_for instead of blocking the rank.
+// Runs one instruction of the thread; instead of blocking the rank, it adds to waits_for.
 void step(RankFrame& frame, Thread& thread);
 
-// Runs the threads of a rank, which take turns at every statement that another rank could notice; who is next
-// is a decision. A thread that waits for a call leaves the others running.
+// Runs the threads of a rank, which take turns at every statement that another rank could notice; which one
+// is next is a decision. A thread that waits for a call leaves the others running.
 void run_threads(RankFrame& frame, const Branches& threads);
 
-// After a call that is to block: what nccl only holds up a stream for, the host waits for as well.
+// Called after a call that should block: if blocking_wait is set, the host also waits for what nccl makes
+// only a stream wait for.
 void block_host(const RankFrame& frame);
 
 // A text with its holes filled.

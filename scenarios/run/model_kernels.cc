@@ -17,7 +17,7 @@ ModelKernels::ModelKernels(const RankFrame& frame, const ModelWork& work,
   }
 }
 
-// Forward multiplies every element once with every token; backward does so for the gradients of the input and of the
+// Forward multiplies every element once by every token; backward does so for the gradients of the input and of the
 // parameter.
 void ModelKernels::forward(std::size_t first, std::size_t end) const {
   launch("forward", work_.forward_time, 2, first, end);
@@ -46,7 +46,7 @@ void ModelKernels::launch(const char* name, Duration whole, double flops_each, s
   }
 }
 
-// Shares of parameters that follow each other add up to the whole.
+// Shares of consecutive parameters add up to the whole.
 Duration ModelKernels::share(Duration whole, std::size_t first, std::size_t end) const {
   if (first == end || elements_ == 0) {
     return 0;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a model of a scenario computes, as kernels on the GPU of a rank.
+// The computations of a scenario's model, as kernels on a rank's GPU.
 
 #include <cstddef>
 #include <optional>
@@ -14,20 +14,19 @@ class RankFrame;
 
 class ModelKernels {
  public:
-  // Of the parameters in this order. `dtype`: what they are computed in, where it is not their own. The frame is
-  // borrowed.
+  // For the parameters in this order. `dtype`: the type they are computed in, if not their own. The frame is borrowed.
   ModelKernels(const RankFrame& frame, const ModelWork& work, const std::vector<ParameterSpec>& parameters,
                std::optional<Dtype> dtype = {});
 
   std::size_t count() const { return parameters_.size(); }
-  // A kernel on the current stream for the parameters from `first` up to `end`, or none where they take no time.
+  // Launches a kernel on the current stream for the parameters from `first` up to `end`, or none if they take no time.
   void forward(std::size_t first, std::size_t end) const;
   void backward(std::size_t first, std::size_t end) const;
 
  private:
   struct Part {
     std::int64_t elements = 0;
-    std::int64_t before = 0;  // elements of all parameters before
+    std::int64_t before = 0;  // elements of all earlier parameters
     Dtype dtype = Dtype::float32;
   };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Parallelism: the pipelines, parallel modules and rings of one rank of a scenario.
+// Parallelism: the pipelines, parallel modules, and rings of one rank of a scenario.
 
 #include <map>
 #include <memory>
@@ -17,8 +17,8 @@ class RankFrame;
 
 class Parallelism {
  public:
-  // Makes those of the groups that the rank belongs to; nothing is sent. `frame` is borrowed for the lifetime of the
-  // object.
+  // Makes the objects of the groups that the rank belongs to; nothing is sent. `frame` is borrowed for the lifetime of
+  // the object.
   explicit Parallelism(RankFrame& frame);
 
   // Blocks. Throws NameError for an object whose group the rank does not belong to.

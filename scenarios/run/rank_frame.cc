@@ -91,7 +91,7 @@ void RankFrame::set_elements(const Tensor& tensor, const Operand& value) const {
 
 namespace {
 
-// Somebody else, an asynchronous call for instance, still uses the tensor.
+// True if another owner, such as an asynchronous call, still uses the tensor.
 bool is_shared(const Tensor& tensor, std::uint32_t own_handles = 1) {
   return tensor.storage()->references.load(std::memory_order_relaxed) > own_handles;
 }
@@ -112,7 +112,7 @@ void require_size(std::int64_t numel) {
 Tensor& RankFrame::shape(const TensorSpec& spec, std::int64_t default_numel) {
   finish(spec.slot);
   Tensor& tensor = tensors[spec.slot];
-  const bool keeps = tensor && !spec.scratch;  // what the statement leaves open stays as it is
+  const bool keeps = tensor && !spec.scratch;  // what the statement leaves open stays unchanged
   if (!tensor && !spec.creates) {
     throw Error("NameError", fmt::format("name '{}' is not defined", program_.tensor_names[spec.slot]));
   }

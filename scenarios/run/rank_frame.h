@@ -1,6 +1,6 @@
 #pragma once
 
-// RankFrame: what one rank of a scenario holds while it runs. The program is shared; this is not.
+// RankFrame: the state of one rank of a scenario while it runs. The program is shared; this is not.
 
 #include <cstdint>
 #include <map>
@@ -25,7 +25,7 @@
 
 namespace rollcall::scenario {
 
-// What a `try` caught.
+// The error that a `try` caught.
 struct CaughtError {
   std::string type;
   std::string message;
@@ -41,20 +41,20 @@ struct TensorKey {
 // An asynchronous call, or a batch of them.
 struct IssuedCall {
   bool issued = false;
-  std::vector<Work> works;  // none: the rank is not in the call's group and got None for it
+  std::vector<Work> works;  // a rank outside the call's group has none, or one that is nothing
   std::optional<CoalescingManager> coalesced{};
 };
 
 // A named tensor that an asynchronous call works on.
 struct TensorUse {
   TensorKey tensor;
-  bool writes = false;       // else the call only reads it
+  bool writes = false;       // otherwise the call only reads it
   SlotIndex work = no_slot;  // its handle; no_slot: it has none
   Op op{};                   // the call, without tensors
   std::int64_t seq = 0;
 };
 
-// Whether all that a rank of it holds between two statements is in its frame.
+// True if a rank's whole state between two statements is in its frame.
 bool is_plain(const Program& program);
 
 class RankFrame {
@@ -73,57 +73,58 @@ class RankFrame {
   std::int64_t number(SlotIndex variable) const { return variables[variable].value; }
   void set(SlotIndex variable, std::int64_t value) { variables[variable] = {value, Variable::State::number}; }
 
-  // The operand's value. Throws what expressions throw, TypeError for a number that is not whole.
+  // The value of an operand that is an integer or an expression. Throws what expressions throw.
   std::int64_t evaluate(const Operand& operand) const;
-  // Flops or bytes; none where the statement gives none.
+  // Flops or bytes; 0 if the statement gives none. Throws ValueError if negative.
   double amount(const Operand& operand) const;
-  // What the kernel takes on the rank's GPU. RuntimeError where nobody knows.
+  // The kernel's time on the rank's GPU. Throws RuntimeError if unknown.
   Duration time_of(const cost::KernelWork& work) const;
   // Sets every element.
   void set_elements(const Tensor& tensor, const Operand& value) const;
 
-  // The tensor of a statement: the rank's own of this name, or a new one where there is none or the
-  // statement wants another kind. `default_numel` holds for a new tensor without a size.
+  // The tensor of a statement: the rank's own of this name, or a new one if there is none or the statement requires
+  // another kind. `default_numel` is the size of a new tensor without one.
   Tensor& make(const TensorSpec& spec, std::int64_t default_numel = 1);
   // The same, without setting its elements.
   Tensor& shape(const TensorSpec& spec, std::int64_t default_numel = 1);
-  // A tensor for results, as large as told and otherwise like `model`.
+  // A tensor for results, of the given size and otherwise like `model`.
   Tensor& output(SlotIndex slot, std::int64_t numel, const Tensor& model);
-  // A list of `count` tensors like `model`. `alike`: one tensor, many times, for lists nobody reads.
+  // A list of `count` tensors like `model`. `alike`: the same tensor many times, for lists that are never read.
   TensorList& list(SlotIndex slot, std::size_t count, const Tensor& model, bool alike);
 
-  // Tensors to be read. Throw NameError when the rank has none of this name.
+  // Tensors to read. Throw NameError if the rank has none of this name.
   const Tensor& read(const TensorName& name) const;
   const TensorList& read_list(SlotIndex slot) const;
 
-  // The calls to wait for. Throws NameError when they have not been issued, and what Python raises when the
-  // rank is not in the call's group and so got None for it.
+  // The calls to wait for. Throws NameError if they have not been issued. A rank outside the call's group has none, or
+  // one that is nothing (Python's None).
   const std::vector<Work>& issued_works(SlotIndex slot) const;
-  // Keeps what an asynchronous call returned: under a name, or (no_slot) for `synchronize` alone.
+  // Stores what an asynchronous call returned: under a name, or (no_slot) only for `synchronize`.
   void keep_work(SlotIndex slot, const Work& work);
   void keep_works(SlotIndex slot, std::vector<Work> works);
-  // The same of an asynchronous _coalescing_manager, whose results are there once its handle is waited for.
+  // The same for an asynchronous _coalescing_manager, whose results are available once its handle has been waited for.
   void keep_coalesced(SlotIndex slot, CoalescingManager manager);
-  // Of all that were issued.
+  // Waits for all of these that were issued.
   void finish_coalesced();
-  // Everything issued and not yet known to be done, in order. Then forgets it.
+  // Returns all issued calls not yet known to be done, in order, and forgets them.
   std::vector<Work> take_open_works();
 
-  // Says that `op` works on a named tensor until its handle is waited for.
+  // Notes that an asynchronous call works on a named tensor until its handle is waited for.
   void use(const TensorUse& tensor_use);
   // `tensor` is the result of a functional collective: the first use of it waits for `work`.
   void finish_at_use(SlotIndex tensor, const Work& work);
   // Its handle was waited for.
   void release(SlotIndex work);
-  // A statement touches a tensor: says so when a call still works on it.
+  // Called when a statement touches a tensor: reports it if a call still works on it.
   void touch(TensorKey tensor, Observation::Access access, Site site);
 
-  // The next statement, at `at`, may wait for others. Whoever compares states of runs is told what the rank holds.
+  // Called before a statement, at `at`, that may wait for others. If states of runs are compared, passes on what the
+  // rank holds.
   void rest(Address at);
 
-  // Notes what this rank gives to a reduction into a named tensor, its next call on this group.
+  // Notes what this rank contributes to a reduction into a named tensor, its next call on this group.
   void contribute(SlotIndex tensor, const ProcessGroup& group, double value);
-  // A call of this rank on a group, of any kind.
+  // Counts a call of this rank on a group, of any kind.
   void count_call(const ProcessGroup& group) {
     if (program_.checks) {
       ++calls_[group.id()];
@@ -135,30 +136,29 @@ class RankFrame {
 
   // The rank's stream of this name; the current one for no_slot.
   Stream stream(SlotIndex slot);
-  // Does a call without async_op hold up the host, and not only a stream?
+  // True if a call without async_op blocks the host, and not only a stream.
   bool calls_block() const { return calls_block_; }
 
-  // What a compute of this duration takes now: up to `most` millionths more, drawn from the run's seed.
+  // The time that a compute of this duration takes now: up to `most` millionths more, drawn from the run's seed.
   Duration with_jitter(Duration duration, std::int64_t most) {
     return most == 0
                ? duration
                : sim::jittered(state_.decisions, duration, most, state_.seed ^ own_draws, rank_, draws_++);
   }
-  // The way taken where timing decides, of `ways`.
+  // The way taken if timing decides between `ways`.
   std::size_t decide(sim::Decision::Kind kind, std::size_t ways) {
     return state_.decisions == nullptr
                ? 0
                : state_.decisions->decide({.kind = kind, .rank = rank_, .ways = ways});
   }
 
-  // Makes the models and optimizers of the groups that the rank belongs to. Blocks: models take rank 0's
-  // values.
+  // Makes the models and optimizers of the groups that the rank belongs to. Blocks: models receive rank 0's values.
   void construct_training_objects();
-  // An object of the scenario, to be joined.
+  // An object of the scenario, to join.
   Joinable& joinable(TableIndex object);
 
-  // The group in this slot; the world for no_slot.
-  // Throws NameError for one that a statement makes and this rank has not made.
+  // The group in this slot; the world for no_slot. Throws NameError for one that a statement makes and this rank has
+  // not made.
   ProcessGroup group(SlotIndex slot);
   void set_group(SlotIndex slot, const ProcessGroup& group) { groups_[slot] = group; }
 
@@ -170,9 +170,9 @@ class RankFrame {
   std::vector<Event> events;
   std::vector<ScriptedJoinable> joinables;   // by Program::objects
   std::unique_ptr<Training> training;        // null: the scenario has no models
-  std::unique_ptr<Parallelism> parallelism;  // null: nor anything else that is parallel
+  std::unique_ptr<Parallelism> parallelism;  // null: it has no other parallel objects
   std::vector<CaughtError> caught;
-  Site raised_at{};  // of the exception that is on its way out; unknown while there is none
+  Site raised_at{};  // of the exception being propagated; unknown if there is none
 
  private:
   void finish(SlotIndex tensor) const;
@@ -182,12 +182,12 @@ class RankFrame {
   const Program& program_;
   Rank rank_;
   Rank local_rank_;
-  // So that a statement and a fault with jitter draw differently.
+  // Makes a statement and a fault with jitter draw differently.
   static constexpr std::uint64_t own_draws = 0x6a69747465722121;
 
   RunState& state_;
   std::uint64_t draws_ = 0;
-  std::vector<ProcessGroup> groups_;               // by slot; looked up when first used
+  std::vector<ProcessGroup> groups_;               // by slot; looked up at first use
   std::vector<IssuedCall> works_;                  // by slot
   std::vector<CoalescingManager> open_coalesced_;  // those without a handle
   std::vector<Work> open_works_;                   // for `synchronize`, if the program has one
@@ -195,7 +195,7 @@ class RankFrame {
   mutable std::vector<std::pair<SlotIndex, Work>> results_;  // of functional collectives, not used yet
   std::vector<std::optional<Stream>> streams_;               // by slot
   bool calls_block_;
-  const cost::Gpu* gpu_;  // null: nothing is known of it
+  const cost::Gpu* gpu_;  // null: unknown
   bool compares_states_;
   std::map<GroupId, std::int64_t> calls_;
 };

@@ -22,15 +22,15 @@ namespace {
 
 constexpr const char* deadly = "SIGKILL";
 
-// Of a rank that does not come to its end by itself before.
+// The death of a rank that does not end on its own before.
 struct PlannedDeath {
-  std::int64_t call = 0;   // the last that the rank begins, counted from 0
-  Duration after = 0;      // how long it is in that call by then, in simulated time
+  std::int64_t call = 0;   // the last one that the rank begins, counted from 0
+  Duration after = 0;      // how long it has been in that call by then, in simulated time
   bool completes = false;  // the others complete the call: the rank dies as it ends
 };
 
-// Calls that a rank makes in the same order wherever it runs. What depends on how fast others are (asking whether
-// a call has completed, waiting for any of several) is not counted.
+// Counts the calls that a rank makes in the same order wherever it runs. Calls that depend on how fast others are
+// (asking whether a call has completed, waiting for any of several) are not counted.
 class CountedCalls : public ForwardingBackend {
  public:
   using ForwardingBackend::ForwardingBackend;
@@ -95,10 +95,10 @@ std::optional<CallSlot> slot_of(const Work* work) {
 
 // What a simulated rank was doing when it died.
 struct LastCall {
-  std::int64_t calls = 0;         // begun
+  std::int64_t calls = 0;         // number of calls begun
   bool is_open = false;           // the last has not ended
-  bool is_blocking_wait = false;  // the last waits for what the one before has issued
-  Time since = 0;                 // when the last began, or with it the one before
+  bool is_blocking_wait = false;  // the last one waits for what the one before it issued
+  Time since = 0;                 // when the last one began, or for a blocking wait, the one before it
   std::optional<CallSlot> waits_for{};
   std::set<CallSlot> completed{};  // collectives that were waited for
 };
@@ -162,7 +162,7 @@ class FaultyRank final : public CountedCalls {
     }
   }
 
-  // The others may have all they need of this rank, and this rank not of them.
+  // The other ranks may have everything they need from this one, while it still waits for them.
   static void die_if_it_never_ends(std::chrono::nanoseconds pause) {
     constexpr std::chrono::nanoseconds least = std::chrono::milliseconds(500);
     std::thread([pause = std::max(pause, least)] {
@@ -197,7 +197,7 @@ PlannedDeath plan(Rank rank, Time at, const std::deque<LastCall>& calls) {
   };
   death.completes = !last.is_open || std::ranges::any_of(calls, completed);
   if (last.is_blocking_wait && !death.completes) {
-    --death.call;  // it is not even begun, so that none of it gets through to the others
+    --death.call;  // the call is not even issued, so no part of it reaches the others
   }
   return death;
 }
@@ -207,7 +207,7 @@ std::map<Rank, PlannedDeath> planned_deaths(const Scenario& scenario) {
   if (scenario.options.crashes.empty()) {
     return deaths;
   }
-  std::deque<LastCall> calls;  // by rank, first of the schedule that the real ranks take
+  std::deque<LastCall> calls;  // by rank; first those of the schedule that the real ranks take
   const Report report = run(scenario, {.decorate = [&](Backend& backend) {
                               return std::make_unique<Watched>(backend, calls.emplace_back());
                             }});

@@ -41,7 +41,7 @@ real::Options real_options(const Scenario& scenario, const RealRunOptions& optio
 
 real::Program program_of(const Scenario& scenario) {
   return [&scenario](Rank rank) {
-    // Decisions take the usual way: which other there is, is for the simulator to try.
+    // Decisions take the usual way: the simulator tries the others.
     RunState own{.seed = scenario.options.seed};
     run_rank(scenario, rank, own);
   };

@@ -1,6 +1,6 @@
 #pragma once
 
-// Runs a scenario on real ranks. The interpreter is the simulator's: it does not know what a rank is.
+// Runs a scenario on real ranks. The interpreter is the simulator's: it does not depend on what a rank is.
 
 #include <optional>
 #include <string>
@@ -17,10 +17,10 @@ struct RealRunOptions {
   bool timeline = false;
 };
 
-// Throws what real::run throws. `scenario` must have been loaded for the backend that is to run it.
+// Throws what real::run throws. `scenario` must have been loaded for the backend that will run it.
 real::Run run_real(const Scenario& scenario, const RealRunOptions& options = {});
 
-// As one rank of a job that a launcher has started: see real::run_launched.
+// Runs it as one rank of a job that a launcher started: see real::run_launched.
 std::optional<real::Run> run_launched(const Scenario& scenario, const RealRunOptions& options,
                                       const real::LaunchedRank& launched);
 

@@ -79,7 +79,7 @@ class CollectiveRun {
     }
   }
 
-  // Says which named tensors an asynchronous call works on until its handle is waited for.
+  // Notes the named tensors that an asynchronous call works on until its handle is waited for.
   void use_tensors(const Work& work) {
     if (work.is_nothing() || !has_tensor(call_.kind)) {
       return;
@@ -104,7 +104,7 @@ class CollectiveRun {
     }
   }
 
-  // Lists of parts are only lent to the call; the tensors in them may be used again at once.
+  // Lists of parts are only lent to the call; the tensors in them may be reused immediately.
   void release() {
     if (call_.input_list != no_slot) {
       frame_.lists[call_.input_list].clear();
@@ -123,7 +123,7 @@ class CollectiveRun {
     return {call_.tensor.device->resolve(frame_.rank(), frame_.local_rank()).index};
   }
 
-  // Is the statement's tensor what the call fills? Where only the root gives something it is.
+  // True if the call fills the statement's tensor, which it does if only the root gives tensors.
   bool is_filled() const { return row_of(call_.kind).given == Tensors::per_member_on_root; }
 
   SplitSizes split_sizes() {
@@ -142,7 +142,7 @@ class CollectiveRun {
     return std::accumulate(parts.begin(), parts.end(), std::int64_t{0});
   }
 
-  // Of the one tensor that holds the result.
+  // The number of elements of the one tensor that holds the result.
   std::int64_t output_numel(const OpRow& row) {
     const std::int64_t numel = model().numel();
     if (row.sizes == Sizes::gathered) {
@@ -154,7 +154,7 @@ class CollectiveRun {
 
   std::int64_t size() const { return group_.is_member() ? group_.size() : 0; }
 
-  // The tensor given, made on first use.
+  // The given tensor, made at first use.
   Tensor& tensor() {
     if (tensor_ == nullptr) {
       const Sizes sizes = row_of(call_.kind).sizes;
@@ -168,7 +168,7 @@ class CollectiveRun {
     return *tensor_;
   }
 
-  // What a functional collective works on in place of its input.
+  // The copy that a functional collective works on in place of its input.
   Tensor& copied() {
     Tensor& copy = frame_.output(call_.output, tensor().numel(), tensor());
     copy = tensor().clone();
@@ -182,7 +182,7 @@ class CollectiveRun {
     return call_.factor ? static_cast<double>(frame_.evaluate(call_.factor)) : 1;
   }
 
-  // The tensor that a scatter fills: its value, if any, is that of the root's parts.
+  // The tensor that a scatter fills: its value, if any, is for the root's parts.
   Tensor& received() {
     if (tensor_ == nullptr) {
       tensor_ = &frame_.shape(call_.tensor);
@@ -190,7 +190,7 @@ class CollectiveRun {
     return *tensor_;
   }
 
-  // What one part of a list looks like; with parts that differ it holds no value of its own.
+  // A tensor like one part of a list; if parts differ, it has no value of its own.
   Tensor& model() { return call_.value_has_peer ? received() : tensor(); }
 
   Rank root() const {
@@ -210,7 +210,7 @@ class CollectiveRun {
     return frame_.list(call_.output, static_cast<std::size_t>(size()), like, nobody_reads);
   }
 
-  // One tensor per rank of the group, with the values asked for.
+  // One tensor per rank of the group, with the requested values.
   const TensorList& parts(const Tensor& like) {
     const auto count = static_cast<std::size_t>(size());
     if (!is_filled() && !call_.value_has_peer) {
@@ -244,7 +244,7 @@ void run_collective(RankFrame& frame, const Collective& call, Site site, std::ve
     scope.emplace(frame.program().strings[call.label]);
   }
   const StreamScope stream(frame.stream(call.stream));
-  // A barrier's host waits on nccl, too.
+  // In a barrier, the host waits on nccl, too.
   const bool blocks = frame.calls_block() || call.kind == OpKind::barrier;
   const bool defers = unfinished != nullptr && !call.async_op && blocks;
   CollectiveRun run(frame, call, site, call.async_op || call.functional || defers);

@@ -27,7 +27,7 @@ std::string name_of(const RankFrame& frame, const GroupStatement& call) {
   return call.made == no_slot ? std::string() : frame.program().groups[call.made];
 }
 
-// split_group without lists puts all members into one.
+// split_group without lists puts all members into one group.
 std::vector<RankList> lists_of(const GroupStatement& call, const ProcessGroup& parent) {
   if (call.lists) {
     return *call.lists;
@@ -37,7 +37,7 @@ std::vector<RankList> lists_of(const GroupStatement& call, const ProcessGroup& p
   return {everybody};
 }
 
-// As Python's int() reads it: variables hold whole numbers.
+// Parses like Python's int(): variables hold whole numbers.
 std::int64_t whole_number(const std::string& text) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

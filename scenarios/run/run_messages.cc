@@ -46,10 +46,10 @@ Tensor& tensor_of(RankFrame& frame, const MessageCall& call, Site site) {
   return frame.make(call.tensor);
 }
 
-// The message's tensor is in use until its handle is waited for.
+// The message's tensor is in use until its handle has been waited for.
 void use_tensor(RankFrame& frame, const MessageCall& call, SlotIndex handle, const Work& work, Site site) {
   if (work.is_nothing()) {
-    return;  // outside of the group nothing happened
+    return;  // outside the group, nothing happened
   }
   TensorUse use{.tensor = {call.tensor.slot}, .writes = call.kind == OpKind::recv, .work = handle};
   const Tensor& tensor = frame.tensors[call.tensor.slot];
@@ -161,7 +161,7 @@ void run_objects(RankFrame& frame, const ObjectCall& call, Site site) {
       all_gather_object(received, given.front(), group, site);
       break;
     case ObjectCall::Kind::broadcast:
-      received = given;  // the others' are overwritten
+      received = given;  // overwritten on the other ranks
       broadcast_object_list(received, root, group, site);
       break;
     case ObjectCall::Kind::gather:

@@ -1,6 +1,6 @@
 #pragma once
 
-// RunState: what the ranks of one run share besides the scenario.
+// RunState: the state that the ranks of one run share, besides the scenario.
 
 #include <cstdint>
 
@@ -13,7 +13,7 @@ namespace rollcall::scenario {
 struct RunState {
   sim::Decisions* decisions = nullptr;  // borrowed; null: the usual way is taken everywhere
   Contributions contributions{};
-  std::uint64_t seed = 0;  // of what statements leave to chance
+  std::uint64_t seed = 0;  // for what statements leave to chance
   WatchedTensors watched{};
 };
 

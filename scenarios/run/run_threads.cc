@@ -10,8 +10,8 @@
 namespace rollcall::scenario {
 namespace {
 
-// Can another rank, or another thread, notice this instruction? Only before such ones does it matter who is
-// next.
+// True if another rank, or another thread, can notice this instruction. Only before such instructions does it
+// matter which thread is next.
 bool is_noticed(const Action& next) {
   return !std::holds_alternative<action::Jump>(next) && !std::holds_alternative<action::JumpUnless>(next) &&
          !std::holds_alternative<action::LoopBegin>(next) && !std::holds_alternative<action::LoopNext>(next);
@@ -60,11 +60,11 @@ class Threads {
     return thread.at >= thread.block.begin && thread.at < thread.block.end;
   }
 
-  // Takes finished calls off a thread's list.
+  // Removes finished calls from a thread's list, and returns true if the thread is done.
   static bool is_done(Thread& thread) {
     Backend& backend = *this_rank().backend;
     while (!thread.waits_for.empty() && finished(backend, thread.waits_for.front())) {
-      thread.waits_for.front().wait();  // raises what the call failed with
+      thread.waits_for.front().wait();  // raises the call's error
       thread.waits_for.erase(thread.waits_for.begin());
     }
     return thread.waits_for.empty() && !is_inside(thread);

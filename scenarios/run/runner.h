@@ -1,6 +1,6 @@
 #pragma once
 
-// Runs a scenario on the simulator and says whether it came out as expected.
+// Runs a scenario on the simulator and reports whether the outcome is the expected one.
 
 #include <cstdint>
 #include <functional>
@@ -24,7 +24,8 @@ struct RunOptions {
   bool tries_repairs = true;                                     // as in sim::Options
 };
 
-// The schedule is of another program, or of this one before it was changed; what() says where they part.
+// Thrown if the schedule belongs to another program, or to an earlier version of this one; what() says where they
+// diverge.
 struct ScheduleDoesNotFit : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -32,17 +33,17 @@ struct ScheduleDoesNotFit : std::runtime_error {
 // Throws ScheduleDoesNotFit.
 Report run(const Scenario& scenario, const RunOptions& options = {});
 
-// One run, with these decisions, judged and nothing more. `options` are the scenario's, or made of them.
+// Makes one run with these decisions and judges it, nothing more. `options` are the scenario's, or derived from them.
 Report run_once(const Scenario& scenario, const sim::Options& options, sim::Decisions& decisions);
 
 // The command that repeats a run; `schedule` may be null.
 std::string replay_line(const Scenario& scenario, std::uint64_t seed, const sim::Schedule* schedule);
 
-// The scenario run again, for check::complete. Borrows the scenario.
+// Lets check::complete run the scenario again. Borrows the scenario.
 sim::Rehearsal rehearsal_of(const Scenario& scenario, bool tries_repairs = true);
 
-// Adds what only a scenario knows to a completed report: its name, what its objects take of a GPU, and whether it came
-// out as expected.
+// Adds to a completed report what only the scenario knows: its name, how much of a GPU its objects take, and whether
+// the outcome is the expected one.
 void hold_against(const Scenario& scenario, Report& report);
 
 }  // namespace rollcall::scenario

@@ -12,7 +12,7 @@
 namespace rollcall::scenario {
 namespace {
 
-// A keyword argument as expressions see it: true is 1; text and fractions are not integers.
+// A keyword argument as expressions read it: true is 1; text and fractions are not integers.
 Variable to_variable(const KwargValue& value) {
   return std::visit(
       [](const auto& held) -> Variable {
@@ -26,14 +26,14 @@ Variable to_variable(const KwargValue& value) {
       value);
 }
 
-// The hook of one context. Keeps the keyword arguments: two contexts may give different ones.
+// The hook of one context. It stores the keyword arguments: two contexts may pass different ones.
 class ScriptedHook final : public JoinHook {
  public:
   ScriptedHook(RankFrame& frame, const JoinableObject& object, const Kwargs& kwargs)
       : frame_(frame), object_(object) {
     for (const auto& [name, slot] : frame.program().kwargs) {
       const auto given = kwargs.find(name);
-      // A missing argument reads as false, as with kwargs.get(name, False).
+      // A missing argument counts as false, as with kwargs.get(name, False).
       kwargs_.emplace_back(
           slot, given != kwargs.end() ? to_variable(given->second) : Variable{0, Variable::State::number});
     }

@@ -19,7 +19,7 @@ class ScriptedJoinable final : public Joinable {
   // Both are borrowed for the lifetime of the object.
   ScriptedJoinable(RankFrame& frame, const JoinableObject& object) : frame_(&frame), object_(&object) {}
 
-  // One call of the object: notifies, unless told not to, then runs its statements.
+  // Makes one call of the object: notifies, unless told not to, then runs its statements.
   void forward(Site site);
 
   std::unique_ptr<JoinHook> join_hook(const Kwargs& kwargs) override;

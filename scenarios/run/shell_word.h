@@ -4,7 +4,8 @@
 
 namespace rollcall::scenario {
 
-// `word` as a shell reads it back: quoted when it holds anything but the usual characters of a path.
+// Returns `word` such that a shell reads it back unchanged: quoted if it has anything but the usual
+// characters of a path.
 std::string shell_word(const std::string& word);
 
 }  // namespace rollcall::scenario

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Takes ":12" from the end; 0 where there is none.
+// Takes ":12" from the end; returns 0 if there is none.
 std::int64_t take_number(std::string_view& text) {
   const std::size_t colon = text.rfind(':');
   std::int64_t number = 0;
@@ -35,7 +35,7 @@ std::int64_t take_number(std::string_view& text) {
 
 constexpr std::int64_t lines_max = 100'000;
 
-// The lines of the file up to that one, which are all that has to be read; empty where it has fewer.
+// The lines of the file up to that one, as no more need to be read; empty if it has fewer.
 std::vector<std::string> lines_until(const fs::path& file, std::int64_t number) {
   std::error_code error;
   std::vector<std::string> lines;
@@ -50,7 +50,7 @@ std::vector<std::string> lines_until(const fs::path& file, std::int64_t number) 
   return static_cast<std::int64_t>(lines.size()) == number ? lines : std::vector<std::string>();
 }
 
-// The last of them, if there is something to see in it.
+// The last of them, if it has anything to show.
 std::optional<std::string> shown(const std::vector<std::string>& lines) {
   constexpr std::size_t length_max = 10'000;
   if (lines.empty()) {
@@ -64,7 +64,7 @@ std::optional<std::string> shown(const std::vector<std::string>& lines) {
   return is_text && line.find_first_not_of(" \t") != std::string::npos ? std::optional(line) : std::nullopt;
 }
 
-// Where a file of another machine may be on this one, the likeliest first.
+// The paths at which a file of another machine may be on this one, the likeliest first.
 std::vector<fs::path> paths_of(const fs::path& file) {
   std::vector<fs::path> paths = {file};
   for (auto from = file.begin(); from != file.end(); ++from) {
@@ -83,9 +83,9 @@ std::size_t indentation(std::string_view line) {
   return std::min(line.find_first_not_of(" \t"), line.size());
 }
 
-// Whether the last line is in Python's function of that name: the last `def` above it that is less indented.
+// True if the last line is in Python's function of that name: the last `def` above it with less indentation.
 bool ends_in(const std::vector<std::string>& lines, std::string_view function) {
-  std::vector<std::pair<std::size_t, std::string_view>> around;  // indentation and name of the open functions
+  std::vector<std::pair<std::size_t, std::string_view>> around;  // indentation and name of open functions
   for (const std::string& line : lines) {
     const std::size_t indent = indentation(line);
     if (indent == line.size() || line[indent] == '#' || line[indent] == ')') {

@@ -1,6 +1,6 @@
 #pragma once
 
-// Reads the lines of source that a report points at, where their files are at hand.
+// Reads the source lines that a report points to, if their files are available.
 
 #include <filesystem>
 #include <string_view>
@@ -11,16 +11,16 @@
 
 namespace rollcall::scenario {
 
-// Of a call's site, "train.json:14:7" or "train.py:14". Line 0: it names none.
+// The place in a call's site, "train.json:14:7" or "train.py:14". Line 0: it names none.
 viz::SourcePlace place_of_site(std::string_view site);
 
-// `file` is what was run: the calls' sites have its last component. Other sites are looked for where they say, and
-// beside it. What cannot be read is left out.
+// `file` is the file that was run: the calls' sites have its last component. Files of other sites are searched for at
+// their path, and next to `file`. What cannot be read is left out.
 void read_sources(Report& report, const std::filesystem::path& file);
 
-// Of a job that ran somewhere else: files are looked for where the calls say, and by the end of that path below the
+// For a job that ran elsewhere: files are searched for at the calls' paths, and by the end of these paths below the
 // working directory ("/workspace/job/train.py" is job/train.py or train.py). The file may have changed since, or be
-// another one: a line is shown only if it stands in the function that called.
+// another one: a line is shown only if it is in the function that made the call.
 void read_sources(Diagnosis& diagnosis);
 
 }  // namespace rollcall::scenario

@@ -25,14 +25,15 @@ std::string element_text(const Storage& storage, std::int64_t index, Style style
     return bits != 0 ? "True" : "False";
   }
   if (is_floating(storage.dtype)) {
-    // The shortest digits that read back the same; an exponent from 1e16 on and below 1e-4: Python's rules.
+    // The shortest digits that read back as the same number; an exponent from 1e16 on and below 1e-4:
+    // Python's rules.
     std::string number = fmt::format("{}", decode(bits, storage.dtype));
     return style == Style::repr ? with_point(std::move(number)) : number;
   }
   return std::to_string(decode_integer(bits, storage.dtype));
 }
 
-// "[a, b]", with the middle left out where there are too many.
+// "[a, b]", with the middle left out if there are too many.
 template <typename TextOf>
 std::string bracketed(std::int64_t count, TextOf&& text_of) {
   std::string text = "[";

@@ -273,7 +273,7 @@ void Training::backward(TableIndex object, const ModelPass& pass, Site site) {
   DistributedDataParallel& ddp = model(object);
   const std::vector<Parameter*>& parameters = ddp.parameters();
   const Model& own = models_.at(object);
-  Tensor element;  // what is added to gradients that exist already
+  Tensor element;  // added to gradients that already exist
   for (auto index = static_cast<std::uint32_t>(parameters.size()); index-- > 0;) {
     if (std::ranges::find(pass.unused, index) != pass.unused.end()) {
       continue;

@@ -27,15 +27,15 @@ class Training {
   // Runs DDP's part of a forward pass around `module_forward`.
   void forward(TableIndex object, const ModelPass& pass, Site site,
                const std::function<void()>& module_forward);
-  // Gradients for all parameters but the unused ones, in reverse order.
+  // Produces gradients for all parameters except the unused ones, in reverse order.
   void backward(TableIndex object, const ModelPass& pass, Site site);
   void step(TableIndex object, Site site);
-  // object: a model, or an optimizer and thereby its model.
+  // `object`: a model, or an optimizer, which stands for its model.
   void zero_grad(TableIndex object, bool set_to_none);
-  // Of a sharded model it gathers every unit's parameters on every rank; of a sharded optimizer it throws
-  // RuntimeError unless its state was consolidated here. Otherwise it is local.
+  // For a sharded model, gathers every unit's parameters on every rank; for a sharded optimizer, throws RuntimeError
+  // unless its state was consolidated here. Otherwise it is local.
   void state_dict(TableIndex object, Site site);
-  // Adds the parameters of a model to what a checkpoint saves: shards of a sharded one.
+  // Adds the parameters of a model to a checkpoint's state: shards if it is sharded.
   void add_state(TableIndex object, checkpoint::StateDict& state);
   // Gathers the state of a sharded optimizer on this rank of its group. Blocks.
   void consolidate(TableIndex object, std::int64_t to, Site site);
@@ -46,7 +46,7 @@ class Training {
 
   // Starts no_sync for as long as the result lives.
   std::shared_ptr<void> no_sync(TableIndex object);
-  // Null for an object that is neither a model nor a sharded optimizer. AttributeError for a sharded model,
+  // Null for an object that is neither a model nor a sharded optimizer. Throws AttributeError for a sharded model,
   // which has no join_hook.
   Joinable* joinable(TableIndex object);
 
@@ -60,7 +60,7 @@ class Training {
   struct Sharded {
     std::unique_ptr<FullyShardedDataParallel> fsdp;
     ModelKernels kernels;
-    std::vector<std::size_t> starts;  // of every unit among the kernels' parameters, and their end
+    std::vector<std::size_t> starts;  // of each unit's parameters among the kernels', and their end
   };
   struct OneOptimizer {
     std::unique_ptr<Optimizer> local;
@@ -78,7 +78,7 @@ class Training {
   FullySharded* fully_sharded(TableIndex object) const;
   FullySharded& require_fully_sharded(TableIndex object) const;
   OneOptimizer& optimizer(TableIndex object);
-  // Of kind "dp": nothing but the program's own statements happens.
+  // True for kind "dp": only the program's own statements run.
   bool is_local(TableIndex object) const;
   [[noreturn]] void refuse(TableIndex object) const;
 

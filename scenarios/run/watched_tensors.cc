@@ -7,7 +7,7 @@
 namespace rollcall::scenario {
 namespace {
 
-// A null tensor where the rank has none of this name.
+// Returns a null tensor if the rank has none of this name.
 Tensor find_tensor(const RankFrame& frame, const TensorName& name) {
   if (!name.is_list) {
     return frame.tensors[name.slot];

@@ -1,6 +1,6 @@
 #pragma once
 
-// The tensors that a scenario has expectations about, kept beyond their ranks.
+// The tensors that a scenario has expectations about, which are kept longer than their ranks.
 
 #include <cstddef>
 #include <string>
@@ -15,9 +15,9 @@ class RankFrame;
 
 class WatchedTensors {
  public:
-  // Keeps those of a rank whose program ends, or is ended.
+  // Keeps those of a rank whose program has ended, or was ended.
   void keep(const RankFrame& frame);
-  // What they hold, by rank. To be asked when the run is over: only then is nothing written any more.
+  // Their contents, by rank. Call it after the run: only then is nothing written any more.
   std::vector<TensorValue> values() const;
 
  private:

@@ -19,8 +19,8 @@ bool is_hidden(const fs::path& path) {
   return name.size() > 1 && name.front() == '.';
 }
 
-// Anything may be called .json: what lies in a folder is taken for a scenario when it says what a program needs, or
-// follows our schema, or cannot be read at all.
+// Any file may be named .json: a file in a folder counts as a scenario if it has what a program needs, or follows our
+// schema, or cannot be read at all.
 bool says_scenario(const std::string& file) try {
   const SourceText source = read_source(file);
   const JsonTree tree = read_json(source);
@@ -45,7 +45,7 @@ std::vector<Collected> cases_in(const std::string& file) try {
 
 std::vector<Collected> collect_file(const std::string& path) {
   const CaseAddress address = parse_address(path);
-  std::error_code ignored;  // what cannot be looked at is not there
+  std::error_code ignored;  // a file that cannot be accessed does not exist
   if (!fs::exists(address.file, ignored)) {
     throw NotFound(fmt::format("'{}': no such file or directory", address.file));
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Which scenarios there are to test, and which of them are wanted.
+// Finds the scenarios to test, and selects the requested ones.
 
 #include <set>
 #include <stdexcept>
@@ -12,19 +12,19 @@
 
 namespace rollcall::scenario {
 
-// What was asked for does not exist. The text is one line, for the user.
+// Thrown if a requested file or case does not exist. The text is one line, for the user.
 struct NotFound : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A case, or a file that cannot be read: then there is nothing but its name, and the reason.
+// A case, or a file that cannot be read: then there is only its name, and the reason.
 struct Collected {
   Case one;
-  std::string unreadable;  // empty: it can be
+  std::string unreadable;  // empty: it can be read
 };
 
-// Scenario files below folders, and files as they are, each with its cases; sorted below a folder, in the order of the
-// paths otherwise, nothing twice. Throws NotFound for paths and cases that do not exist.
+// Returns scenario files below folders, and files as they are, each with its cases; sorted below a folder, otherwise in
+// the order of the paths, without duplicates. Throws NotFound for paths and cases that do not exist.
 std::vector<Collected> collect(const std::vector<std::string>& paths);
 
 struct Selection {
@@ -33,10 +33,10 @@ struct Selection {
   std::set<std::string> addresses{};  // --lf: only these; empty: all
 };
 
-// What is left. A file that cannot be read has only its path to be chosen by.
+// Returns the selected ones. A file that cannot be read can only be selected by its path.
 std::vector<Collected> select(std::vector<Collected> all, const Selection& selection);
 
-// Every file below `folder` that looks like a scenario, sorted. Throws std::filesystem::filesystem_error.
+// Returns every file below `folder` that looks like a scenario, sorted. Throws std::filesystem::filesystem_error.
 std::vector<std::string> scenario_files_in(const std::string& folder);
 
 }  // namespace rollcall::scenario

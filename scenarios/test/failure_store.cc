@@ -21,9 +21,9 @@ using Record = nlohmann::ordered_json;
 
 constexpr const char* failures_folder = ".rollcall/failures";
 
-// The same file has one name here, however it was written.
+// A file has one name here, however it was written.
 std::string place_of(const std::string& file) {
-  std::error_code unknown;  // then it is what it is
+  std::error_code unknown;  // then it stays unchanged
   const fs::path place = fs::proximate(fs::weakly_canonical(file, unknown), unknown);
   return unknown ? file : place.generic_string();
 }
@@ -52,7 +52,7 @@ std::optional<StoredFailure> read_failure(const std::string& path) {
     return StoredFailure{text("scenario"), text("parameters"), object["seed"].get<std::uint64_t>(),
                          sim::parse_schedule(text("schedule")), path};
   } catch (const sim::BadSchedule&) {
-    return std::nullopt;  // of a later version, or of none: not known
+    return std::nullopt;  // of a later version, or of none: ignored
   }
 }
 
@@ -82,7 +82,7 @@ void store_failure(const Scenario& scenario, std::uint64_t seed, const sim::Sche
                    const std::string& headline) {
   const std::string text = sim::to_text(schedule);
   const std::string place = place_of(scenario.file);
-  std::error_code unable;  // then writing says why
+  std::error_code unable;  // then writing reports why
   fs::create_directories(failures_folder, unable);
   if (!fs::exists(".rollcall/.gitignore", unable)) {
     viz::write_file(".rollcall/.gitignore", [](std::ostream& out) { out << "# made by rollcall\n*\n"; });

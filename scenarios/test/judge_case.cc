@@ -26,7 +26,7 @@ namespace {
 using viz::SourcePlace;
 using viz::TestOutcome;
 
-// Reports name a scenario's file without its folder; here it is whole again.
+// Reports name a scenario's file without its folder; this restores the whole path.
 SourcePlace place_of(std::string_view site, const std::string& file) {
   SourcePlace place = place_of_site(site);
   if (place.file == std::filesystem::path(file).filename()) {
@@ -35,13 +35,13 @@ SourcePlace place_of(std::string_view site, const std::string& file) {
   return place;
 }
 
-// Where a failure is shown: at the call, where the run came apart; else at what was expected.
+// The place at which a failure is shown: the call where the run failed, or else the expectation.
 SourcePlace place_of(const Report& report, const std::string& file, const SourcePlace& expect) {
   const std::string place = viz::place_to_look(report.verdict);
   return place.empty() ? expect : place_of(place, file);
 }
 
-// " from gradients at train.json:12:7": what comes after "at".
+// The place after "at" in " from gradients at train.json:12:7".
 SourcePlace place_of_origin(const std::string& origin, const std::string& file) {
   const std::size_t at = origin.rfind(" at ");
   return at == std::string::npos ? SourcePlace{} : place_of(std::string_view(origin).substr(at + 4), file);
@@ -96,7 +96,7 @@ void fill_invalid(TestOutcome& outcome, const InvalidScenario& error) {
   outcome.json = errors_json(error);
 }
 
-// Where the calls of this case are kept, in a folder for all.
+// The file with this case's calls, in a folder for all cases.
 std::string golden_in(const std::string& folder, const Case& one) {
   namespace fs = std::filesystem;
   fs::path file = fs::path(one.file).lexically_normal().relative_path();
@@ -123,7 +123,7 @@ Report run_case(Scenario& scenario, const Case& one, const JudgeOptions& options
   return report;
 }
 
-// The report of the first known failure of this case that is still there. Those that are gone are forgotten.
+// The report of the first known failure of this case that still happens. Those that do not are forgotten.
 std::optional<Report> repeat_known(const Scenario& scenario, const Case& one, const JudgeOptions& options) {
   for (const StoredFailure& failure : options.known) {
     if (!failure.is_of(one) || options.update_golden) {

@@ -17,10 +17,10 @@ namespace rollcall::scenario {
 
 struct JudgeOptions {
   std::optional<std::uint64_t> seed{};
-  std::string golden{};  // a folder with the calls that every case makes; empty: those that scenarios name
-  bool update_golden = false;  // write instead of compare
+  std::string golden{};        // a folder with the calls of every case; empty: the files that scenarios name
+  bool update_golden = false;  // write instead of comparing
   bool timeline = false;       // reports will show calls
-  bool page = false;           // the report as HTML, too
+  bool page = false;           // also returns the report as HTML
   bool color = false;
   bool verbose = false;
   std::vector<StoredFailure> known{};  // failures that only some schedules have; tried first
@@ -28,7 +28,7 @@ struct JudgeOptions {
 
 viz::TestOutcome judge_case(const Case& one, const JudgeOptions& options);
 
-// The same for a case that has run. `expect` is where its expectation stands.
+// The same for a case that has run. `expect` is the position of its expectation.
 viz::TestOutcome outcome_of(const Scenario& scenario, const Report& report, const viz::SourcePlace& expect);
 
 }  // namespace rollcall::scenario

@@ -10,7 +10,8 @@ namespace {
 
 using Holds = std::function<bool(const std::string& word)>;
 
-// Reads and evaluates at once: a text is short, and asked for few scenarios. One level of binding is one function.
+// Parses and evaluates at the same time: a text is short, and is used for few scenarios. One function per level of
+// precedence.
 class KeywordReader {
  public:
   KeywordReader(std::string_view text, const Holds& holds) : text_(text), holds_(holds) { advance(); }
@@ -29,7 +30,7 @@ class KeywordReader {
   bool read_or() {
     bool value = read_and();
     while (take("or")) {
-      value = read_and() || value;  // the right side is read in any case
+      value = read_and() || value;  // the right side is always parsed
     }
     return value;
   }
@@ -110,7 +111,7 @@ class KeywordReader {
 }  // namespace
 
 KeywordExpression::KeywordExpression(std::string_view text) : text_(text) {
-  evaluate([](const std::string&) { return true; });  // throws what is wrong with it
+  evaluate([](const std::string&) { return true; });  // throws if it is invalid
 }
 
 bool KeywordExpression::evaluate(const Holds& holds) const { return KeywordReader(text_, holds).read_all(); }

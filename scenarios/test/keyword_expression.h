@@ -1,6 +1,6 @@
 #pragma once
 
-// Expressions that choose scenarios, as pytest's -k and -m take them: "ddp and not (slow or join)".
+// Expressions that select scenarios, like those of pytest's -k and -m: "ddp and not (slow or join)".
 
 #include <functional>
 #include <stdexcept>
@@ -16,11 +16,11 @@ struct BadExpression : std::runtime_error {
 
 class KeywordExpression {
  public:
-  // Words with `and`, `or`, `not` and parentheses; "not" binds tightest. A word in quotes may hold blanks. An empty
-  // text chooses everything. Throws BadExpression.
+  // Words with `and`, `or`, `not`, and parentheses; `not` binds tightest. A quoted word may contain blanks. An empty
+  // text selects everything. Throws BadExpression.
   explicit KeywordExpression(std::string_view text);
 
-  // What a word means is up to the caller.
+  // `holds` decides what a word means.
   bool evaluate(const std::function<bool(const std::string& word)>& holds) const;
 
  private:

@@ -45,7 +45,7 @@ void remember_failures(const viz::TestRun& run) {
   if (after == before) {
     return;
   }
-  std::error_code unable;  // then writing says why
+  std::error_code unable;  // then writing reports why
   if (std::filesystem::create_directories(state_folder, unable)) {
     write(std::string(state_folder) + "/.gitignore", "# made by `rollcall test --lf`\n*\n");
   }

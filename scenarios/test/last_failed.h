@@ -1,6 +1,6 @@
 #pragma once
 
-// What failed last time, for --lf: kept in .rollcall/ of the current folder, as pytest keeps its cache.
+// The cases that failed last time, for --lf: stored in .rollcall/ of the current folder, like pytest's cache.
 
 #include <set>
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace rollcall::scenario {
 
-// Addresses; empty when nothing failed, or nothing is known. What cannot be read is not known.
+// Returns addresses; empty if nothing failed, or the file cannot be read.
 std::set<std::string> last_failed();
 
-// What this run adds and removes; what it did not run stays. Throws viz::OutputError. Nothing is written where nothing
-// has ever failed.
+// Adds and removes cases according to this run; those that did not run stay. Throws viz::OutputError. Nothing is
+// written if nothing has ever failed.
 void remember_failures(const viz::TestRun& run);
 
 }  // namespace rollcall::scenario

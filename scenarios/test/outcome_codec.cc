@@ -6,7 +6,7 @@
 
 namespace rollcall::viz {
 
-// CBOR keeps strings byte by byte, even where they are not UTF-8.
+// CBOR preserves strings byte for byte, even if they are not UTF-8.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SourcePlace, file, line, column)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TestOutcome::Calls::Call, text, place)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TestOutcome::Calls, ranks, calls)

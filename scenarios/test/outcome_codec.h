@@ -1,6 +1,6 @@
 #pragma once
 
-// A TestOutcome as bytes, for the way from one process to another.
+// Converts a TestOutcome to bytes and back, to pass it from one process to another.
 
 #include <string>
 

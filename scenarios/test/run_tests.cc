@@ -56,7 +56,7 @@ TestOutcome outcome_of_ending(const Case& one, const Ending& ending, const real:
 viz::TestRun run_tests(const std::vector<Collected>& cases, const TestOptions& options,
                        const TestEvents& events, const volatile std::sig_atomic_t& interrupted) {
   viz::TestRun run;
-  schema_fields();  // read here once, and not again by every child
+  schema_fields();  // read here once, not again by every child
   run.selected = cases.size();
   run.timestamp = timestamp();
   const real::RunClock clock;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Runs cases side by side and hands out their outcomes, in order.
+// Runs cases in parallel and delivers their outcomes, in order.
 
 #include <csignal>
 #include <functional>
@@ -20,18 +20,18 @@ struct TestOptions {
   std::size_t failures_max = 0;  // 0: any number
 };
 
-// What a watcher is told; both in the process that calls run_tests.
+// Notifications to an observer; both are made in the process that calls run_tests.
 struct TestEvents {
-  std::function<void(viz::TestOutcome& outcome)> finished;               // in order; may take parts away
-  std::function<void(const Case& newest, std::size_t done)> moved = {};  // something began or ended
+  std::function<void(viz::TestOutcome& outcome)> finished;               // in order; may remove parts
+  std::function<void(const Case& newest, std::size_t done)> moved = {};  // a case began or ended
 };
 
-// The outcomes in the order of `cases`, fewer after failures_max or when `interrupted` is set. The same whatever
-// limits.jobs is. Throws std::system_error when there can be no processes.
+// Returns the outcomes in the order of `cases`, fewer after failures_max or when `interrupted` is set. They do not
+// depend on limits.jobs. Throws std::system_error if processes cannot be created.
 viz::TestRun run_tests(const std::vector<Collected>& cases, const TestOptions& options,
                        const TestEvents& events, const volatile std::sig_atomic_t& interrupted);
 
-// "crashed: Segmentation fault": anything but returned.
+// "crashed: Segmentation fault": for any ending except returned.
 std::string ending_phrase(const real::Ending& ending, const real::ForkLimits& limits);
 
 }  // namespace rollcall::scenario

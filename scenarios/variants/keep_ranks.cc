@@ -29,7 +29,7 @@ class Renumbering {
     const auto found = std::ranges::lower_bound(kept_, rank);
     return found != kept_.end() && *found == rank ? std::optional(position(found)) : std::nullopt;
   }
-  // How many of those that are kept come before `rank`.
+  // The number of kept ranks before `rank`.
   Rank below(std::int64_t rank) const { return position(std::ranges::lower_bound(kept_, rank)); }
 
   RankSet of(const RankSet& ranks) const {
@@ -51,7 +51,7 @@ class Renumbering {
   std::vector<Rank> kept_;
 };
 
-// A set in any of its three forms; nothing when it is none.
+// A set in any of its three forms; nothing if it is not one.
 std::optional<RankSet> ranks_in(const OrderedJson& value, Rank world_size) {
   if (value.is_string()) {
     return parse_ranks(value.get<std::string>(), world_size).ranks;
@@ -68,7 +68,7 @@ std::optional<RankSet> ranks_in(const OrderedJson& value, Rank world_size) {
 
 OrderedJson set_json(const RankSet& ranks) { return ranks.to_vector(); }
 
-// `rank == 63` and the like. Whatever else an expression says stays as it is.
+// Renumbers `rank == 63` and similar comparisons. The rest of an expression stays unchanged.
 std::string in_expression(const std::string& text, const Renumbering& numbers) {
   static const std::regex comparison(R"(\brank\s*(==|!=|<=|>=|<|>)\s*(\d{1,9})\b)");
   std::string result;
@@ -77,7 +77,7 @@ std::string in_expression(const std::string& text, const Renumbering& numbers) {
     const std::string op = (*match)[1];
     const std::int64_t rank = std::stol((*match)[2]);
     const bool is_equality = op == "==" || op == "!=";
-    const bool is_after = op == "<=" || op == ">";  // of this rank itself as well
+    const bool is_after = op == "<=" || op == ">";  // includes this rank itself
     const Rank own =
         is_equality ? numbers.of(rank).value_or(numbers.size()) : numbers.below(is_after ? rank + 1 : rank);
     result.append(from, (*match)[0].first);
@@ -102,7 +102,7 @@ bool renumber_keys(OrderedJson& object, const Renumbering& numbers) {
   return !object.empty();
 }
 
-// Groups and hosts: names with sets of ranks, or objects that have one.
+// For groups and hosts: names with sets of ranks, or objects that have one.
 bool renumber_values(OrderedJson& object, const Renumbering& numbers) {
   std::vector<std::string> empty;
   for (auto& [name, value] : object.items()) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// A scenario with fewer ranks.
+// Makes a scenario with fewer ranks.
 
 #include <optional>
 
@@ -11,10 +11,9 @@
 
 namespace rollcall::scenario {
 
-// The scenario with only `kept` of its ranks, which are numbered anew from 0: in programs, groups, inputs, devices,
-// hosts and faults, as sources and destinations, and where an expression compares `rank` with a number. Nothing when a
-// part of it cannot do without the others. Whether what comes out is still a scenario, and what it comes to, is for the
-// caller to try.
+// Returns the scenario with only the ranks in `kept`, renumbered from 0: in programs, groups, inputs, devices, hosts,
+// and faults, as sources and destinations, and where an expression compares `rank` with a number. Nothing if a part of
+// it requires the other ranks. The caller must try whether the result is still a scenario, and what its outcome is.
 std::optional<OrderedJson> keep_ranks(const OrderedJson& scenario, const RankSet& kept);
 
 }  // namespace rollcall::scenario

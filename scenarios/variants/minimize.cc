@@ -19,15 +19,16 @@
 namespace rollcall::scenario {
 namespace {
 
-// Of a search for every candidate; what needs more is not made smaller.
+// The limit of the search for each candidate; failures that need more schedules are not minimized
+// further.
 constexpr std::int64_t schedules_per_candidate = 400;
 
-// The outcome of a scenario, with or without other schedules.
+// Determines the outcome of a scenario, with or without other schedules.
 class Judge {
  public:
   Judge(std::string file, const MinimizeOptions& options) : file_(std::move(file)), options_(options) {}
 
-  // In full, as users see it.
+  // The full report, as users see it.
   Report report_of(const Scenario& scenario) const {
     if (!searches_) {
       return run(scenario, {.seed = options_.seed});
@@ -35,7 +36,7 @@ class Judge {
     return explore(scenario, {.search = {.schedules = schedules_per_candidate}, .seed = options_.seed});
   }
 
-  // Decides for good whether the usual run is enough.
+  // Decides once and for all whether the usual run is enough.
   Report first(const Scenario& scenario) {
     own_limit_ = scenario.options.limits.ops;
     Report report = report_of(scenario);
@@ -49,12 +50,12 @@ class Judge {
 
   bool searches() const { return searches_; }
 
-  // Whether a candidate, JSON without positions, is a scenario of this signature.
+  // True if a candidate, JSON without positions, is a scenario with this signature.
   bool has(const OrderedJson& candidate, const Signature& signature) const {
     try {
       Scenario scenario = parse_scenario(candidate.dump(), file_);
       if (signature.verdict == "limit_reached" && scenario.options.limits.ops > own_limit_) {
-        return false;  // it would be our own limit that it reaches
+        return false;  // it would reach our own limit
       }
       scenario.options.limits.ops = std::min(scenario.options.limits.ops, ops_max_);
       return quick(scenario) == signature.verdict && signature_of(report_of(scenario)) == signature;
@@ -64,7 +65,7 @@ class Judge {
   }
 
  private:
-  // The verdict alone, for a fraction of the time. A search is as long as it is.
+  // Returns only the verdict, in a fraction of the time. A search cannot be shortened.
   std::string quick(const Scenario& scenario) const {
     if (searches_) {
       return std::string(verdict_word(report_of(scenario).verdict));
@@ -79,8 +80,8 @@ class Judge {
   std::string file_;
   const MinimizeOptions& options_;
   bool searches_ = false;
-  std::int64_t ops_max_ = 0;    // of a candidate: one that runs away is none
-  std::int64_t own_limit_ = 0;  // of the file
+  std::int64_t ops_max_ = 0;    // for a candidate: one that does not end is rejected
+  std::int64_t own_limit_ = 0;  // the file's
 };
 
 class Minimizer {
@@ -129,7 +130,7 @@ class Minimizer {
 
   bool accepts(const OrderedJson& candidate) {
     if (is_interrupted() || !refused_.insert(std::hash<std::string>()(candidate.dump())).second) {
-      return false;  // what was accepted is not offered again
+      return false;  // accepted candidates are not offered again
     }
     ++tried_;
     const bool accepted = judge_.has(candidate, signature_);
@@ -174,7 +175,7 @@ class Minimizer {
     return changed;
   }
 
-  // The first to blame, and the first of the others: two ranks, three, four.
+  // The first culprits, and the first of the other ranks: two ranks, three, four.
   bool keep_a_few() {
     const Finding* finding = finding_of(report_.verdict);
     if (finding == nullptr || finding->culprits.empty() || world_size() != report_.world_size) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// The smallest scenario that still fails in the same way.
+// Finds the smallest scenario that still fails in the same way.
 
 #include <csignal>
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace rollcall::scenario {
 
 struct MinimizeOptions {
   std::optional<std::uint64_t> seed{};  // instead of the scenario's
-  // Of what there is, after every candidate; may be empty.
+  // Called after every candidate with the current size; may be empty.
   std::function<void(std::int64_t tried, Rank ranks, std::size_t statements)> progress{};
   const volatile std::sig_atomic_t* interrupted = nullptr;  // ends the search with the best so far; borrowed
 };
@@ -35,13 +35,13 @@ struct Minimized {
   bool interrupted = false;
 };
 
-// There is no failure to keep.
+// Thrown if there is no failure to preserve.
 struct NothingToMinimize : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Of FILE, or FILE::case. The failure is that of the usual run, or the first that other schedules have. Deterministic,
-// but for an interruption. Throws InvalidScenario, NothingToMinimize.
+// `address` is FILE or FILE::case. The failure is that of the usual run, or the first that other schedules have.
+// Deterministic, unless interrupted. Throws InvalidScenario, NothingToMinimize.
 Minimized minimize(const std::string& address, const MinimizeOptions& options);
 
 }  // namespace rollcall::scenario

@@ -13,10 +13,10 @@ namespace {
 
 using Pointer = OrderedJson::json_pointer;
 
-// These are not for shrinking: a format's version, the number of ranks, which has a way of its own, and a seed.
+// These are not shrunk: a format's version, the number of ranks, which is reduced separately, a seed, and the name.
 const std::set<std::string> fixed_members = {"version", "world_size", "seed", "name"};
 
-// The places in a tree that `wanted` likes, from the outside in.
+// Collects the places in a tree that satisfy `wanted`, from the outside in.
 template <typename Wanted>
 void collect(const OrderedJson& value, const Pointer& at, const Wanted& wanted,
              std::vector<Pointer>& places) {
@@ -44,7 +44,7 @@ std::vector<Pointer> places_of(const OrderedJson& tree, const Wanted& wanted) {
   return places;
 }
 
-// Visits the places one after the other. What a visit takes away moves those behind it, so they are looked up anew.
+// Visits the places one after the other. What a visit removes shifts later places, so they are searched for again.
 template <typename Wanted, typename Visit>
 bool for_each_place(const OrderedJson& tree, const Wanted& wanted, const Visit& visit) {
   bool changed = false;
@@ -61,7 +61,7 @@ bool is_list(const OrderedJson& value) { return value.is_array() && !value.empty
 bool is_object(const OrderedJson& value) { return value.is_object(); }
 bool is_number(const OrderedJson& value) { return value.is_number_integer() && value != 0 && value != 1; }
 
-// A list of statements, or of the like.
+// A list of statements, or of other objects.
 bool is_block(const OrderedJson& value) {
   return value.is_array() && !value.empty() && std::ranges::all_of(value, is_object);
 }
@@ -100,7 +100,7 @@ class Reducer {
   const Accepts& accepts_;
 };
 
-// Halves, quarters and so on, from the end: what comes late often hangs on what comes early.
+// Removes halves, quarters, and so on, from the end: later elements often depend on earlier ones.
 bool Reducer::shorten(const Pointer& list) {
   bool changed = false;
   for (std::size_t chunk = best_.at(list).size(); chunk > 0; chunk /= 2) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// A scenario file as a JSON tree, to make others of it.
+// A scenario file as a JSON tree, for making variants of it.
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -9,7 +9,8 @@
 
 namespace rollcall::scenario {
 
-// Of a file that can be loaded; a matrix is brought down to the one case. `scenario` is what was loaded.
+// `address` names a file that can be loaded; a matrix is reduced to the one case. `scenario` is the loaded
+// one.
 OrderedJson tree_of(const std::string& address, const Scenario& scenario);
 
 }  // namespace rollcall::scenario

@@ -1,6 +1,6 @@
 #pragma once
 
-// What must stay the same while a scenario shrinks.
+// The properties of a failure that must stay the same while a scenario shrinks.
 
 #include <string>
 
@@ -8,11 +8,11 @@
 
 namespace rollcall::scenario {
 
-// A failure without its numbers: which ranks, how many, and at which call may change; what went wrong may not.
+// A failure without its numbers: the ranks, their number, and the call may change; what went wrong may not.
 struct Signature {
   std::string verdict;  // "ok", "deadlock", ...
   FindingKind kind = FindingKind::ok;
-  std::string op;    // where it came apart; may be empty
+  std::string op;    // the call where it failed; may be empty
   std::string role;  // the final state of the culprits: "finished", "waiting in all_reduce, raised"
 
   friend bool operator==(const Signature&, const Signature&) = default;
@@ -20,7 +20,7 @@ struct Signature {
 
 Signature signature_of(const Report& report);
 
-// "deadlock (missing_participant) in all_reduce; to blame: finished"
+// "deadlock (missing_participant) in all_reduce; culprit: finished"
 std::string to_string(const Signature& signature);
 
 }  // namespace rollcall::scenario

@@ -46,7 +46,7 @@ class Disturber {
     tree_.erase("expect");
   }
 
-  // Everything but deaths.
+  // All disturbances except deaths.
   std::vector<Disturbance> all() {
     for_each_rank([this](Rank rank) { add_inputs(rank, -1); });
     for_each_rank([this](Rank rank) { add_inputs(rank, 1); });
@@ -56,7 +56,7 @@ class Disturber {
     return std::move(made_);
   }
 
-  // A rank dies at each of these times.
+  // Disturbances in which a rank dies at each of these times.
   std::vector<Disturbance> deaths(Rank rank, const std::set<Time>& times) {
     for (const Time time : times) {
       OrderedJson tree = tree_;
@@ -90,7 +90,7 @@ class Disturber {
     add(fmt::format("inputs {} 1", more < 0 ? "-" : "+"), rank_word(changed), std::move(tree));
   }
 
-  // In the loop over inputs, a statement that only this rank and this input have.
+  // Changes the loop over inputs by a statement for only this rank and this input.
   template <typename Change>
   void change_loop(const std::string& what, Rank rank, const Change& change) {
     OrderedJson tree = tree_;

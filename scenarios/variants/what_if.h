@@ -1,6 +1,7 @@
 #pragma once
 
-// What if? A scenario disturbed in every way that happens to jobs, one at a time: does it survive?
+// What if? Disturbs a scenario, one at a time, in all the ways that happen to jobs: does it
+// survive?
 
 #include <csignal>
 #include <cstdint>
@@ -15,12 +16,12 @@ namespace rollcall::scenario {
 
 struct WhatIfOptions {
   std::optional<std::uint64_t> seed{};  // instead of the scenario's
-  bool crash_each = false;              // also a rank dies, at every time at which one of its calls begins
+  bool crash_each = false;              // also let a rank die, at every time at which one of its calls begins
   std::function<void(std::size_t done, std::size_t all)> progress{};
   const volatile std::sig_atomic_t* interrupted = nullptr;  // borrowed
 };
 
-// One disturbance and what it leads to.
+// One disturbance and its outcome.
 struct Survival {
   std::string what;   // "inputs - 1", "skips an input", "exits early", "10 times slower", "dies"
   std::string where;  // "rank 3"; "rank 3 at 20 us"
@@ -35,7 +36,7 @@ struct WhatIf {
   bool interrupted = false;
 };
 
-// Of FILE, or FILE::case. Throws InvalidScenario.
+// `address` is FILE or FILE::case. Throws InvalidScenario.
 WhatIf what_if(const std::string& address, const WhatIfOptions& options);
 
 }  // namespace rollcall::scenario

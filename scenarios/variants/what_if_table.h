@@ -1,6 +1,6 @@
 #pragma once
 
-// What a scenario survives, as text and as JSON.
+// Writes what a scenario survives, as text and as JSON.
 
 #include <string>
 

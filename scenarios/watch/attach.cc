@@ -82,7 +82,7 @@ std::vector<pid_t> family_of(pid_t process) {
   return family;
 }
 
-// The rings that processes of a family write, by rank; `rollcall watch` has started them.
+// The rings that processes of a family write, by rank, if `rollcall watch` started them.
 std::map<Rank, std::pair<pid_t, fs::path>> rings_of(const std::vector<pid_t>& family) {
   std::map<Rank, std::pair<pid_t, fs::path>> rings;
   std::set<std::string> folders;
@@ -105,7 +105,7 @@ std::map<Rank, std::pair<pid_t, fs::path>> rings_of(const std::vector<pid_t>& fa
   return rings;
 }
 
-// What a program writes; nothing where it is not there, or says that it failed.
+// The output of a program; nothing if it does not exist or fails.
 std::optional<std::string> output_of(const std::vector<std::string>& command, Duration within) {
   real::Pipe pipe;
   real::ChildProcess program([&] {
@@ -131,7 +131,7 @@ std::optional<std::string> output_of(const std::vector<std::string>& command, Du
   return program.wait() == 0 ? std::optional(output) : std::nullopt;
 }
 
-// Folders of the two moments.
+// The folders of the two samples.
 const std::string first = "first";
 const std::string later = "later";
 
@@ -159,7 +159,7 @@ class Collector {
     }
   }
 
-  // Of each rank the first process: its workers have its variables, too.
+  // Takes the first process of each rank: its workers have its variables, too.
   void ask(const Process& process) {
     if (!process_state(process.id).exists()) {
       collected_.missing.push_back(fmt::format("process {}: there is no such process", process.id));
@@ -226,7 +226,7 @@ class Collector {
     }
   }
 
-  // All at once: one that does not answer costs the time of one.
+  // Asks all servers at the same time, so that servers that do not answer cost the time of one.
   void ask_servers(const std::string& moment) {
     struct Question {
       Rank rank;
@@ -241,7 +241,7 @@ class Collector {
         const auto fetch = [place, path] {
           try {
             return ask_http(place.first, Method::post, path, server_answer_within);
-          } catch (const NoAnswer&) {  // the name that a machine has for itself may be known to nobody else
+          } catch (const NoAnswer&) {  // a machine's name for itself may be unknown elsewhere
             return ask_http({place.second, place.first.port}, Method::post, path, server_answer_within);
           }
         };
@@ -259,7 +259,7 @@ class Collector {
         const std::string answer = question.answer.get();
         const bool is_recording = question.got == &recordings_;
         if (is_recording && answer.find("\"entries\"") == std::string::npos) {
-          continue;  // a recorder that has recorded nothing
+          continue;  // its recorder has recorded nothing
         }
         write(question.file, answer);
         question.got->insert(question.rank);
@@ -330,13 +330,13 @@ class Collector {
 
   struct Place {
     pid_t process = 0;
-    fs::path ring;  // empty: nobody watches it
+    fs::path ring;  // empty: it is not watched
   };
 
   fs::path folder_;
   Duration apart_;
   Collected collected_;
-  std::map<Rank, std::pair<Address, std::string>> servers_;  // and the host of the page
+  std::map<Rank, std::pair<Address, std::string>> servers_;  // with the host of the page
   std::map<Rank, Place> processes_;
   RankSet recordings_;
   RankSet rings_;

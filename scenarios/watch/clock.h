@@ -1,6 +1,6 @@
 #pragma once
 
-// The clocks of real jobs. Nothing that is simulated or judged reads them.
+// The clocks of real jobs. No simulation and no verdict reads them.
 
 #include <cstdint>
 
@@ -10,7 +10,7 @@ namespace rollcall::watch {
 
 // Never goes back.
 Time monotonic_now();
-// Nanoseconds since 1970: what ranks date their rings by.
+// Nanoseconds since 1970: the clock of the times in ranks' rings.
 std::int64_t calendar_now();
 
 }  // namespace rollcall::watch

@@ -37,7 +37,7 @@ std::string response(std::string_view status, std::string_view type, std::string
       status, type, body.size(), more, body);
 }
 
-// Until the empty line; nothing when it does not come in time, or in too many bytes.
+// Reads up to the empty line; returns nothing if it does not come in time, or there are too many bytes.
 std::optional<std::string> read_request(const real::Descriptor& connection) {
   std::string request;
   for (std::array<char, 2048> bytes; request.find("\r\n\r\n") == std::string::npos;) {
@@ -50,8 +50,8 @@ std::optional<std::string> read_request(const real::Descriptor& connection) {
   return request;
 }
 
-// What a page of somebody else's, whose name leads to this machine, would not send. The port may be another one: that
-// of a tunnel.
+// True if the request names this machine: a foreign page whose name resolves to this machine would not. The port may
+// differ: it may be a tunnel's.
 bool names_this_machine(std::string_view request) {
   for (const std::string_view name : {"localhost", "127.0.0.1"}) {
     for (const std::string_view field : {"\r\nHost: ", "\r\nhost: "}) {
@@ -87,7 +87,7 @@ void LivePage::serve() {
   while (answers_.size() < answers_max) {
     const real::Descriptor connection = real::accept_from(listener_);
     if (!connection.is_open()) {
-      return;  // nobody waits
+      return;  // no connection is waiting
     }
     real::ChildProcess process([&] {
       answer(connection);
@@ -98,8 +98,8 @@ void LivePage::serve() {
   }
 }
 
-// In a process of its own, which the kernel ends when the time is over. A limit for each byte would not do: whoever
-// sends or reads one now and then would keep a place for ever.
+// Runs in a process of its own, which the kernel ends when the time is over. A limit for each byte would not be enough:
+// a client that sends or reads one now and then would occupy a slot forever.
 void LivePage::answer(const real::Descriptor& connection) const {
   ::alarm(patience_.request_s);
   const std::optional<std::string> request = read_request(connection);
@@ -111,7 +111,7 @@ void LivePage::answer(const real::Descriptor& connection) const {
   for (std::string_view rest = text; !rest.empty();) {
     const ssize_t sent = ::send(connection.number(), rest.data(), rest.size(), MSG_NOSIGNAL);
     if (sent <= 0) {
-      return;  // it has gone, or does not read
+      return;  // it has disconnected, or does not read
     }
     rest.remove_prefix(static_cast<std::size_t>(sent));
   }

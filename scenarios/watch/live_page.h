@@ -1,7 +1,7 @@
 #pragma once
 
-// A page about the job that runs, for the browser of whoever runs it: served on this machine's loopback address, behind
-// a path that nobody can guess.
+// A page about the running job, for the browser of the person who started it: served on this machine's loopback
+// address, at a path that cannot be guessed.
 
 #include <cstdint>
 #include <functional>
@@ -15,7 +15,7 @@
 
 namespace rollcall::watch {
 
-// How long a browser may take to ask; and how long the page may take to be made and read.
+// How long a browser may take to send its request; and how long making and reading the page may take.
 struct Patience {
   unsigned request_s = 10;
   unsigned answer_s = 60;
@@ -23,15 +23,15 @@ struct Patience {
 
 class LivePage {
  public:
-  // `port` 0: any that is free. `render` makes the page, in a process of its own: a slow reader, or a page that takes
-  // long, holds nobody up. Throws std::system_error when nothing can listen there.
+  // `port` 0: any free one. `render` makes the page, in a process of its own: a slow reader, or a page that takes long,
+  // delays nothing else. Throws std::system_error if it cannot listen there.
   LivePage(std::uint16_t port, std::function<std::string()> render, Patience patience = {});
 
   // "http://127.0.0.1:8700/5f2c..."
   std::string url() const;
 
   void watch(std::vector<pollfd>& polled) const;
-  // Answers who has come. Does not block.
+  // Answers clients that have connected. Does not block.
   void serve();
 
  private:

@@ -26,7 +26,7 @@ using real::Descriptor;
 
 std::string name_of(const Address& address) { return fmt::format("{}:{}", address.host, address.port); }
 
-// False: the time is over.
+// Returns false if the time is over.
 bool wait_for(const Descriptor& connection, short events, Time until) {
   for (;;) {
     const Duration left = until - monotonic_now();

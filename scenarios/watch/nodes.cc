@@ -51,7 +51,8 @@ struct Frame {
   std::string content;
 };
 
-// Takes the first frame off `bytes`; nothing when it has not come in full. `too_long`: it never will.
+// Removes the first frame from `bytes`; returns nothing if it is incomplete. `too_long`: it never will be
+// complete.
 std::optional<Frame> take_frame(std::string& bytes, std::size_t bytes_max, bool& too_long) {
   if (bytes.size() < head_bytes) {
     return std::nullopt;
@@ -66,7 +67,7 @@ std::optional<Frame> take_frame(std::string& bytes, std::size_t bytes_max, bool&
   return frame;
 }
 
-// What can be read at once. False: the other end has gone.
+// Reads what is available. Returns false if the other end has disconnected.
 bool receive(const real::Descriptor& connection, std::string& bytes, std::size_t bytes_max) {
   std::array<char, 65536> buffer;
   while (bytes.size() <= bytes_max + head_bytes) {
@@ -82,7 +83,7 @@ bool receive(const real::Descriptor& connection, std::string& bytes, std::size_t
   return true;
 }
 
-// Few bytes, for which there is always room; where there is none, nobody reads.
+// Sends few bytes, for which there is always room; if there is none, the other end does not read.
 bool send_at_once(const real::Descriptor& connection, std::string_view bytes) {
   return ::send(connection.number(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
          static_cast<ssize_t>(bytes.size());
@@ -178,7 +179,7 @@ void NodeHub::serve(Time now) {
   });
 }
 
-// False: the connection is of no more use.
+// Returns false if the connection is of no more use.
 bool NodeHub::hear(Peer& peer, Time now) {
   if (peer.node < 0 && now - peer.since > proof_within) {
     return false;
@@ -283,7 +284,7 @@ void NodeMember::connect(Time now) {
   try {
     connection_ = connect_to_server(options_.meet, second);
   } catch (const NoAnswer&) {
-    drop();  // it may come later
+    drop();  // node 0 may start later
   }
 }
 
@@ -335,7 +336,7 @@ bool NodeMember::serve(Time now, const std::vector<RankMoment>& ranks) {
       break;
     }
   }
-  if (too_long) {  // whoever that is does not know the token
+  if (too_long) {  // the other end does not know the token
     drop();
     expected_.clear();
     return false;

@@ -1,11 +1,12 @@
 #pragma once
 
-// Supervisors of several nodes. Those of the other nodes connect to that of node 0, prove that they know the job's
-// token, and say once a second how their ranks are. When nothing moves anywhere, node 0 asks for rings and stacks.
+// Connects the supervisors of several nodes. Those of the other nodes connect to that of node 0, prove that they know
+// the job's token, and report the state of their ranks once a second. When nothing moves anywhere, node 0 asks for
+// rings and stacks.
 //
-// A frame is its length, a kind and bytes. Strangers are refused: whoever does not prove the token in time, sends too
-// much, or something else. Nobody is ever waited for: a slow or dead supervisor costs its node's evidence, and the job
-// nothing.
+// A frame is its length, a kind, and bytes. Unknown peers are refused: those that do not prove that they know the token
+// in time, send too much, or send something else. No peer is ever waited for: a slow or dead supervisor costs its
+// node's evidence, and the job nothing.
 
 #include <cstdint>
 #include <map>
@@ -21,7 +22,7 @@
 namespace rollcall::watch {
 
 struct NodeOptions {
-  int node = 0;  // 0: the others come to it
+  int node = 0;  // 0: the others connect to it
   Address meet;  // of node 0
   std::string token;
 };
@@ -34,27 +35,27 @@ constexpr std::size_t stranger_bytes_max = 256;
 std::string node_frame(NodeFrame kind, std::string_view content);
 
 std::string encode_moments(const std::vector<RankMoment>& ranks);
-// Nothing for bytes that are not moments.
+// Returns nothing for bytes that are not moments.
 std::optional<std::vector<RankMoment>> decode_moments(std::string_view bytes);
 
-// "rank_3.ring", "watch.log": what a node may send, and nothing that leads elsewhere.
+// "rank_3.ring", "watch.log": true for the files that a node may send, and for no path that leads elsewhere.
 bool is_name_of_evidence(std::string_view name);
 
 // Node 0's side.
 class NodeHub {
  public:
-  // Listens there and nowhere else. Files go to `folder`. Throws std::runtime_error where that is not possible.
+  // Listens at `meet` and nowhere else. Files go to `folder`. Throws std::runtime_error if that is not possible.
   NodeHub(NodeOptions options, std::string folder);
 
-  // Whatever has come since the last time. Never blocks.
+  // Handles everything received since the last call. Never blocks.
   void serve(Time now);
-  // Of the ranks of all other nodes, as last heard.
+  // The state of the ranks of all other nodes, as last reported.
   std::vector<RankMoment> moments() const;
-  // Asks all for their evidence, and waits until it has come, or for `within`.
+  // Asks all nodes for their evidence, and waits until it has arrived, or for `within`.
   void collect(Duration within);
 
   std::size_t connected() const;
-  std::size_t refused() const { return refused_; }  // strangers so far
+  std::size_t refused() const { return refused_; }  // unknown peers so far
   std::uint16_t port() const { return port_; }
 
  private:
@@ -63,7 +64,7 @@ class NodeHub {
     std::string received;
     std::string nonce;
     Time since = 0;
-    int node = -1;  // -1: a stranger still
+    int node = -1;  // -1: still unknown
     std::vector<RankMoment> moments{};
     bool owes_evidence = false;
   };
@@ -79,7 +80,7 @@ class NodeHub {
   real::Descriptor listener_;
   std::uint16_t port_ = 0;
   std::vector<Peer> peers_;
-  std::map<int, std::vector<RankMoment>> heard_;  // by node; also of those that have gone
+  std::map<int, std::vector<RankMoment>> heard_;  // by node; includes nodes that have disconnected
   std::size_t refused_ = 0;
 };
 
@@ -88,9 +89,10 @@ class NodeMember {
  public:
   explicit NodeMember(NodeOptions options) : options_(std::move(options)) {}
 
-  // Says how the ranks are, at most once a second; connects where there is no connection. True: node 0 wants evidence.
+  // Reports the state of the ranks, at most once a second; connects if there is no connection. Returns true if node 0
+  // wants evidence.
   bool serve(Time now, const std::vector<RankMoment>& ranks);
-  // All of it that is in the folder.
+  // Sends all evidence in the folder.
   void send_evidence(const std::string& folder);
   bool is_connected() const { return is_welcome_; }
 

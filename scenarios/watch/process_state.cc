@@ -20,10 +20,10 @@ namespace rollcall::watch {
 
 namespace {
 
-constexpr int generations_max = 3;                     // workers of a data loader, and what they start
-constexpr std::uint64_t bytes_per_fault = 128 * 1024;  // what Linux reads ahead unless told otherwise
+constexpr int generations_max = 3;                     // workers of a data loader, and their descendants
+constexpr std::uint64_t bytes_per_fault = 128 * 1024;  // Linux's default readahead
 constexpr double busy_share = 0.2;                     // of a core
-constexpr double wants_share = 0.8;                    // of the time, on a machine that gives it less
+constexpr double wants_share = 0.8;                    // of the time, on a machine that grants less
 constexpr std::uint64_t busy_bytes = 256 * 1024;       // a second
 
 // The fields of /proc/PID/stat after the name, which may hold anything; the first is the state (proc(5), field 3).
@@ -115,7 +115,7 @@ std::vector<pid_t> siblings_of(const std::vector<pid_t>& processes) {
   std::vector<pid_t> siblings;
   for (const pid_t parent : parents) {
     if (parent <= 1) {
-      continue;  // it has none, or has died
+      continue;  // it has no parent, or the parent has died
     }
     for (const pid_t child : children_of(parent)) {
       std::ifstream file(fmt::format("/proc/{}/cmdline", child));
@@ -132,7 +132,7 @@ std::vector<pid_t> siblings_of(const std::vector<pid_t>& processes) {
 
 Effort effort(const ProcessState& before, const ProcessState& now, Duration elapsed) {
   const double seconds = static_cast<double>(elapsed) / static_cast<double>(second);
-  // A child that nobody waited for takes its use along.
+  // The use of a child that was not waited for is lost with it.
   const auto grown = [](std::uint64_t from, std::uint64_t to) {
     return static_cast<double>(to - std::min(from, to));
   };

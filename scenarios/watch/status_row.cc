@@ -14,8 +14,8 @@ namespace {
 
 constexpr int rows_min = 4;
 
-// Where the job writes stays where it is: every sequence saves the cursor and restores it (DECSC, DECRC), and the rows
-// that scroll are all but the last (DECSTBM). See ECMA-48 and the VT100 User Guide, chapter 3.
+// The job's cursor stays where it is: every sequence saves the cursor and restores it (DECSC, DECRC), and all rows but
+// the last scroll (DECSTBM). See ECMA-48 and the VT100 User Guide, chapter 3.
 constexpr std::string_view save = "\0337";
 constexpr std::string_view restore = "\0338";
 
@@ -52,10 +52,10 @@ void StatusRow::draw(const std::string& text) {
                     restore));
 }
 
-// At once, so that the job's own output does not come between.
+// In one call, so that the job's own output does not come between.
 void StatusRow::write(const std::string& bytes) const {
   const ssize_t written = ::write(terminal_, bytes.data(), bytes.size());
-  static_cast<void>(written);  // nobody to tell: it is the terminal that is gone
+  static_cast<void>(written);  // there is nothing to report to: the terminal itself is gone
 }
 
 }  // namespace rollcall::watch

@@ -45,7 +45,7 @@ constexpr Duration numbers_every_max = 300 * second;
 constexpr Duration answer_within = 1500 * millisecond;
 constexpr Duration evidence_within = 4 * second;
 
-// Memory that survives the ranks; a disk would do, more slowly.
+// Memory that outlives the ranks; a disk would also work, more slowly.
 std::string folder_for_rings() {
   const fs::path memory = "/dev/shm";
   std::error_code none;
@@ -54,9 +54,9 @@ std::string folder_for_rings() {
 }
 
 pid_t forwarded_to = -1;
-volatile std::sig_atomic_t was_told_to_end = 0;  // then nobody wants to know why the job has ended
+volatile std::sig_atomic_t was_told_to_end = 0;  // if set, the reason for the job's end is not reported
 
-// From a process, and not from the terminal, which has told the job as well.
+// Forwards a signal from a process, but not from the terminal, which sends it to the job as well.
 void forward(int signal, siginfo_t* info, void*) {
   was_told_to_end = signal != SIGUSR1 && signal != SIGUSR2 ? 1 : was_told_to_end;
   if (info->si_code <= 0 && forwarded_to > 0) {
@@ -68,7 +68,7 @@ void forward(int signal, siginfo_t* info, void*) {
 
 constexpr std::array<int, 6> forwarded = {SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2};
 
-// While one lives, signals for us are the job's.
+// While one exists, signals to this process are forwarded to the job.
 class Forwarding {
  public:
   explicit Forwarding(pid_t job) {
@@ -94,7 +94,7 @@ class Forwarding {
   std::array<struct sigaction, forwarded.size()> before_{};
 };
 
-// In the child: it is the user's command, as if we were not there.
+// Called in the child: runs the user's command as if it were not watched.
 void become_job(const std::vector<std::string>& command, const std::string& hook,
                 const std::string& records) {
   ::prctl(PR_SET_PDEATHSIG, 0);
@@ -162,7 +162,7 @@ int WatchedJob::run() {
     }
     try {
       watch_until_the_end(end);
-    } catch (const std::exception& error) {  // the job is worth more than watching it
+    } catch (const std::exception& error) {  // the job matters more than watching it
       listener_.remark(fmt::format("the job is not watched any longer: {}", error.what()));
     }
     pollfd ended = {end.number(), POLLIN, 0};
@@ -208,7 +208,7 @@ void WatchedJob::watch_until_the_end(const real::Descriptor& end) {
   }
 }
 
-// The number says how it ended only until its parent has asked for that, so there is no time to lose.
+// The process id gives the exit status only until the parent has asked for it, so this must not be delayed.
 void WatchedJob::bury(Watched& rank) {
   if (!rank.process.is_open()) {
     return;
@@ -247,7 +247,7 @@ void WatchedJob::find_rings() {
     }
     if (known != ranks_.end()) {
       std::erase(ended_, ring->rank());
-      ranks_.erase(known);  // it was started again
+      ranks_.erase(known);  // it was restarted
     }
     const auto pid = static_cast<pid_t>(ring->pid());
     real::Descriptor process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
@@ -280,13 +280,13 @@ void WatchedJob::look_at_process(Watched& rank, Time now) {
   }
   const Effort made = effort(before, rank.state, elapsed);
   const bool is_at_one_place = rank.at_place_since >= 0 && now - rank.at_place_since >= spins_after;
-  // Whoever waits for a compiler or a worker that computes is at one place, too.
+  // A rank that waits for a compiler or a worker that computes is at one place, too.
   const bool works = made.moves_bytes || made.workers_compute || (made.computes && !is_at_one_place);
   rank.activity = works ? Activity::works : made.computes ? Activity::spins : Activity::quiet;
 }
 
-// Who waits at the beginning for others is put up with for long, because they may still be loading torch. If their
-// processes are known, and do nothing, they are not.
+// A rank that waits for others at the start is tolerated for a long time, because they may still be loading torch. If
+// their processes are known, and do nothing, they are not.
 void WatchedJob::look_at_missing(Time now) {
   std::vector<pid_t> known;
   for (const auto& [rank, watched] : ranks_) {
@@ -309,7 +309,7 @@ void WatchedJob::look_at_missing(Time now) {
 std::vector<RankMoment> WatchedJob::moments() const {
   std::vector<RankMoment> moments;
   const bool all_are_here =
-      ranks_.size() == static_cast<std::size_t>(world_size_);  // those who load torch are not
+      ranks_.size() == static_cast<std::size_t>(world_size_);  // ranks that are loading torch are not
   const bool others_do_nothing =
       !hub_ && !member_ && ranks_.size() + strangers_.size() == static_cast<std::size_t>(world_size_) &&
       std::ranges::all_of(strangers_, [](const auto& entry) { return entry.second.is_quiet; });
@@ -353,7 +353,7 @@ RankSet WatchedJob::local_ranks() const {
   return ranks;
 }
 
-// Node 0 judges, with what we send.
+// Node 0 judges, from what this node sends.
 void WatchedJob::answer_hub(Time now) {
   if (!member_->serve(now, moments())) {
     return;
@@ -365,7 +365,7 @@ void WatchedJob::answer_hub(Time now) {
   }
   member_->send_evidence(records_);
   for (auto& [rank, watched] : ranks_) {
-    watched.ring.note_standstill(0);  // only what was sent is of a job that stands still
+    watched.ring.note_standstill(0);  // only the rings that were sent are of a job that stands still
   }
 }
 
@@ -446,7 +446,7 @@ std::string WatchedJob::path_of(Rank rank, const char* what) const {
   return fmt::format("{}/rank_{}.{}", records_, rank, what);
 }
 
-// One that an interpreter's timer has written is of now: it is emptied when the interpreter goes on.
+// A stack that an interpreter's timer has written is current: the file is emptied when the interpreter continues.
 check::DumpStack WatchedJob::read_stack(Rank rank) const {
   check::DumpStack stack = traces::program_stack(text_of(path_of(rank, "held")));
   return stack.empty() ? traces::program_stack(text_of(path_of(rank, "stack"))) : stack;
@@ -458,14 +458,14 @@ void WatchedJob::write_log(bool has_ended) const {
   text += '\n';
   for (const Rank rank : ended_) {
     const Watched& watched = ranks_.at(rank);
-    const bool has_raised = fs::exists(path_of(rank, "error"));  // that says more
+    const bool has_raised = fs::exists(path_of(rank, "error"));  // the error says more
     if (!has_raised && (!watched.ended_well || !has_ended)) {
       text += fmt::format("rank {} {}: {}\n", rank, watched.ended_well ? "exited" : "ended", watched.end);
     } else if (has_raised && has_ended) {
       text += fmt::format("rank {} ended: by an exception\n", rank);
     }
     if (has_raised || !watched.ended_well) {
-      break;  // a launcher ends the others when one has failed
+      break;  // a launcher ends the others when one fails
     }
   }
   for (const auto& [rank, watched] : ranks_) {
@@ -523,8 +523,8 @@ void WatchedJob::say_failure() {
   }
 }
 
-// Calls of different kinds may meet, and all of them finish: a join hook that counts wrong never hangs. That costs more
-// than a look, so it is asked less and less often.
+// Calls of different kinds may be paired, and all of them finish: a join hook that counts wrong never hangs. This check
+// is more expensive than the others, so it is made less and less often.
 void WatchedJob::look_for_wrong_numbers(Time now) {
   const bool has_begun =
       std::ranges::any_of(ranks_, [](const auto& entry) { return entry.second.look.issued > 0; });
@@ -560,7 +560,7 @@ void WatchedJob::draw_row(Time now, const std::vector<RankMoment>& moments) {
   }
 }
 
-// A job that failed says why, unless that has been said.
+// If the job failed, reports why, unless that has been reported.
 void WatchedJob::say_end(int code) {
   if (code == 0 || ranks_.empty() || was_told_to_end != 0) {
     return;

@@ -1,8 +1,8 @@
 #pragma once
 
-// A job under watch: starts its command with the observer in the environment, looks at the rings that its ranks
-// write, and asks the judge when nothing moves. The job notices none of that: it is not ended, and lives on when this
-// process dies.
+// A watched job: starts its command with the observer in the environment, reads the rings that its ranks write, and
+// asks for a verdict when nothing moves. The job notices none of that: it is not ended, and survives if this process
+// dies.
 
 #include <functional>
 #include <map>
@@ -23,48 +23,48 @@
 
 namespace rollcall::watch {
 
-// Where some ranks are. Innermost first.
+// The position of some ranks. Innermost frame first.
 struct StackOfRanks {
   RankSet ranks;
-  check::DumpStack frames;  // empty: no answer came
+  check::DumpStack frames;  // empty: no answer was received
 };
 
-// What the judge says of a job, and why it was asked.
+// A verdict about a job, and the occasion for it.
 struct Answer {
   enum class Occasion {
     stands_still,
     failed,   // the job has ended with an error
-    at_work,  // nothing hangs, and the numbers are wrong
+    at_work,  // nothing hangs, but the numbers are wrong
   };
 
   Occasion occasion = Occasion::stands_still;
   Diagnosis diagnosis;
   std::vector<StackOfRanks> stacks;  // the culprits' first
-  Duration silence = 0;              // of a job that stands still
+  Duration silence = 0;              // if the job stands still
 };
 
 struct WatchOptions {
   std::vector<std::string> command;
-  std::string records;  // the folder for rings and what goes with them; empty: a private one
+  std::string records;  // the folder for rings and related files; empty: a private one
   StallOptions stall;
-  std::optional<NodeOptions> nodes;        // of several; none: this is the only one
-  bool shows_row = true;                   // in the terminal, where there is one
-  std::optional<std::uint16_t> page_port;  // on which the page is served; 0: any
+  std::optional<NodeOptions> nodes;        // if there are several; none: this is the only one
+  bool shows_row = true;                   // in the terminal, if there is one
+  std::optional<std::uint16_t> page_port;  // the page is served on it; 0: any
 };
 
 struct WatchListener {
   std::function<void(const Answer& answer)> judged;
   std::function<void(Duration after)> went_on;
   std::function<void(const std::string& text)> remark;
-  std::function<std::string(const std::string& records)> page;  // about the job as it is now
+  std::function<std::string(const std::string& records)> page;  // about the current state of the job
 };
 
 class WatchedJob {
  public:
-  // Both are borrowed. Throws std::system_error, and viz::OutputError for a folder that cannot be made.
+  // Both are borrowed. Throws std::system_error, and viz::OutputError if a folder cannot be created.
   WatchedJob(const WatchOptions& options, const WatchListener& listener);
 
-  // Once. Returns the command's exit code, 128 and more for a signal.
+  // Call once. Returns the command's exit code, 128 and more for a signal.
   int run();
 
  private:
@@ -76,7 +76,7 @@ class WatchedJob {
     ProcessState state{};
     RankMoment::Activity activity = RankMoment::Activity::quiet;
     Time state_at = 0;
-    Time at_place_since = -1;  // -1: that is not known
+    Time at_place_since = -1;  // -1: unknown
     std::string end{};         // "killed by SIGKILL"; empty: it runs
     bool ended_well = false;
   };
@@ -111,7 +111,7 @@ class WatchedJob {
   real::PrivateFolder package_;  // with the observer
   std::optional<real::PrivateFolder> private_records_;
   std::string records_;
-  // A process that may be a rank that has not come yet.
+  // A process that may be a rank that has not yet appeared.
   struct Stranger {
     ProcessState state;
     Time state_at = 0;
@@ -120,7 +120,7 @@ class WatchedJob {
 
   std::map<Rank, Watched> ranks_;
   std::map<pid_t, Stranger> strangers_;
-  std::vector<Rank> ended_;  // by when
+  std::vector<Rank> ended_;  // in the order in which they ended
   Rank world_size_ = 0;
   Stall stall_;
   Pulse pulse_;
@@ -134,7 +134,7 @@ class WatchedJob {
   Time looked_at_ = 0;
   Time judged_at_ = 0;
   std::optional<Diagnosis> said_;
-  Time numbers_due_ = 0;  // when to look again whether they are wrong; 0: from the first call on
+  Time numbers_due_ = 0;  // when to check again whether they are wrong; 0: from the first call on
   Duration numbers_every_ = 0;
   bool numbers_are_wrong_ = false;
 };

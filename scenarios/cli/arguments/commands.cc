@@ -14,7 +14,7 @@ namespace rollcall::cli {
 
 namespace {
 
-// CLI11's own conversion takes "-1" for the largest seed there is.
+// CLI11's own conversion accepts "-1" as the largest seed.
 std::uint64_t seed_of(const std::string& text) {
   std::uint64_t seed = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
@@ -24,7 +24,7 @@ std::uint64_t seed_of(const std::string& text) {
   return seed;
 }
 
-// Those of --backend.
+// The values of --backend.
 std::vector<std::string> names_of_backends() {
   std::vector<std::string> names;
   for (const BackendTraits& backend : known_backends()) {
@@ -35,7 +35,7 @@ std::vector<std::string> names_of_backends() {
   return names;
 }
 
-// A check of a whole number whose message is one for people: CLI11's own prints both ends of every range.
+// Checks a whole number, with a message for people: CLI11's own prints both ends of every range.
 CLI::Validator whole_number(std::int64_t least, std::int64_t most) {
   const auto check = [least, most](const std::string& text) {
     std::int64_t value = 0;
@@ -434,7 +434,7 @@ void declare_record(CLI::App& app, CommandLine& line) {
   app.footer(
       "The script comes after the options, and its own arguments after the script. A\n"
       "real job is recorded by `record --live -o train.json -- torchrun train.py`.");
-  app.prefix_command();  // what follows the script is the script's
+  app.prefix_command();  // the arguments after the script belong to the script
   app.parse_complete_callback([&app, &line] {
     std::vector<std::string> words = app.remaining();
     line.paths.insert(line.paths.begin(), words.begin(), words.end());

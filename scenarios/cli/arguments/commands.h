@@ -1,6 +1,6 @@
 #pragma once
 
-// Every command with its options: one table, from which the parser, --help, completion and the manual are made.
+// Every command with its options: one table, from which the parser, --help, completion, and the manual are made.
 
 #include <array>
 #include <span>
@@ -16,7 +16,7 @@ namespace rollcall::cli {
 struct Command {
   const char* name;
   const char* summary;
-  void (*declare)(CLI::App& app, CommandLine& line);  // the options, which fill `line`
+  void (*declare)(CLI::App& app, CommandLine& line);  // declares the options, which fill `line`
   ExitCode (*execute)(const CommandLine& line);
   const char* purpose;                  // the heading in --help
   std::array<const char*, 2> examples;  // without "rollcall"

@@ -40,7 +40,7 @@ constexpr const char* about_every_command =
     "`rollcall --help` explains the exit codes, and the options of every command:\n"
     "--format, -o (--output), --color, -q (--quiet), -v (--verbose), --progress.";
 
-// Options as text, until all of them are known to be right.
+// Options as text, until all of them are known to be valid.
 struct CommonOptions {
   std::string format = "text";
   std::string color = "auto";
@@ -89,7 +89,7 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
   throw UsageError(fmt::format("unknown command '{}'{}", word, did_you_mean(word, names, "")));
 }
 
-// " (did you mean '--seed'?)". Single letters are too short to be nearly right.
+// " (did you mean '--seed'?)". Single letters are too short for suggestions.
 std::string nearest_option(std::string_view word, const CLI::App& place) {
   if (!word.starts_with("--")) {
     return {};
@@ -101,7 +101,7 @@ std::string nearest_option(std::string_view word, const CLI::App& place) {
   return did_you_mean(word.substr(2, word.find('=') - 2), names, "--");
 }
 
-// Explains the first argument that `app` did not know what to do with.
+// Explains the first argument that `app` did not recognize.
 [[noreturn]] void unexpected_argument(const CLI::App& app) {
   const std::string word = app.remaining(true).front();
   const bool has_command = !app.get_subcommands().empty();
@@ -114,7 +114,7 @@ std::string nearest_option(std::string_view word, const CLI::App& place) {
   throw UsageError(fmt::format("unknown option '{}'{}{}", word, where, nearest_option(word, place)));
 }
 
-// CLI11 counts ("--seed: 1 required N missing"); people want to know what to do.
+// CLI11 only counts ("--seed: 1 required N missing"); users want to know what to do.
 std::string values_differ(const CLI::ArgumentMismatch& error) {
   const std::string text = error.what();
   const std::string option = text.substr(0, text.find(':'));
@@ -127,10 +127,10 @@ std::string version_text() {
                      libraries());
 }
 
-// A heading that is never seen: what stands under it is explained elsewhere.
+// A heading that is never shown: its options are explained elsewhere.
 constexpr const char* of_every_command = "of every command";
 
-// CLI11's own help leaves long lines to the terminal, which breaks words.
+// CLI11's own help leaves long lines to the terminal, which breaks them inside words.
 class Help : public CLI::Formatter {
  public:
   std::string make_option_desc(const CLI::Option* option) const override {
@@ -156,7 +156,7 @@ class Help : public CLI::Formatter {
   }
 };
 
-// What --help says of the options that every command has.
+// The part of --help about the options that every command has.
 std::string common_options_text() {
   CLI::App app;
   CommandLine line;
@@ -178,7 +178,7 @@ std::string examples_text(const Command& command) {
   return text;
 }
 
-// The parser, which writes to what it is given.
+// Builds the parser, which writes to its arguments.
 void build(CLI::App& app, CommandLine& line, CommonOptions& common) {
   app.formatter(std::make_shared<Help>());
   app.set_version_flag("--version", version_text());
@@ -213,7 +213,7 @@ constexpr const char* program_summary =
     "logs of a job, a trace, a report, a directory of these) and runs the command\n"
     "that is for it.\n";
 
-// --help and --version arrive here: CLI11 knows their text.
+// Handles --help and --version: CLI11 knows their text.
 ExitCode say(const CLI::App& app, const CLI::Success& request) {
   std::ostringstream out;
   app.exit(request, out, out);
@@ -234,7 +234,7 @@ std::vector<std::string> kinds_of_reports(const std::string& command) {
   return kinds;
 }
 
-// What the parser does not know of itself.
+// Adds what the parser itself does not know.
 void complete(CommandTree& tree) {
   for (CommandHelp& command : tree.commands) {
     for (const Command& known : commands()) {
@@ -268,8 +268,8 @@ CommandTree command_tree() {
 
 namespace {
 
-// How many of the arguments are ours: in `record` and `watch`, what comes after a lone "--" is somebody else's command
-// line.
+// The number of arguments that are ours: in `record` and `watch`, the words after a lone "--" are another program's
+// command line.
 int own_arguments(int argc, const char* const* argv) {
   const std::string_view command = argc > 1 ? argv[1] : "";
   const bool passes_on = command == "record" || command == "watch";
@@ -286,15 +286,15 @@ bool is_command(std::string_view word) {
   return std::ranges::any_of(commands(), [word](const Command& each) { return word == each.name; });
 }
 
-// "host:port", which is nothing on this disk.
+// True for "host:port", which is not a path.
 bool is_address(std::string_view word) {
   const std::size_t colon = word.rfind(':');
   return colon != word.npos && colon > 0 && colon + 1 < word.size() &&
          word.find_first_not_of("0123456789", colon + 1) == word.npos && word.find('/') == word.npos;
 }
 
-// `rollcall PATH ...`: the command that is for it, with the rest of the words. Empty: the first word is a command, an
-// option or a mistake.
+// For `rollcall PATH ...`, returns the command for that path, with the rest of the words. Empty if the first word is a
+// command, an option, or a mistake.
 std::vector<std::string> obvious_command(std::span<const char* const> words) {
   if (words.empty() || is_command(words.front())) {
     return {};

@@ -1,4 +1,4 @@
-// `rollcall attach`: asks a job that runs, and was not started by us, where it stands.
+// `rollcall attach`: asks a running job that we did not start where it is.
 
 #include <filesystem>
 #include <optional>
@@ -46,7 +46,7 @@ ExitCode attach_to_job(const CommandLine& line) {
     return ExitCode::nothing_selected;
   }
   CommandLine read = line;
-  read.paths = {place + "/first"};  // named one by one, because equal files are of two moments here
+  read.paths = {place + "/first"};  // named separately, because equal files are of two moments here
   if (!std::filesystem::is_empty(place + "/later")) {
     read.paths.push_back(place + "/later");
   }

@@ -101,7 +101,7 @@ ExitCode judge_timings(const CommandLine& line, const measured::Timings& timings
   return found.empty() ? ExitCode::as_expected : ExitCode::differs;
 }
 
-// Tables of benchmarks; nothing when the first file is none.
+// Reads tables of benchmarks; empty if the first file is not one.
 std::vector<measured::BenchTable> tables_of(const std::vector<std::string>& paths) {
   std::vector<measured::BenchTable> tables;
   for (const std::string& path : paths) {
@@ -134,7 +134,7 @@ ExitCode find_slow(const CommandLine& line) {
   if (!line.predict.cluster.empty()) {
     cluster = cluster_of(line.predict.cluster);
   }
-  // Dumps and traces first: folders, and files that are no text.
+  // Dumps and traces first: folders, and files that are not text.
   const traces::ReadResult recordings = traces::read_recordings(line.paths);
   if (!recordings.job.ranks.empty()) {
     const measured::Timings timings = measured::timings_of(recordings.job, gpus_per_host(cluster));

@@ -1,4 +1,4 @@
-// `rollcall watch`: runs a job as it is, and names the culprit while it hangs.
+// `rollcall watch`: runs a job unchanged, and names the culprit while it hangs.
 
 #include <algorithm>
 #include <charconv>
@@ -36,7 +36,7 @@ bool is_python_itself(const check::DumpFrame& frame) {
          frame.file.find("rollcall_recorder/") != std::string::npos;
 }
 
-// As Python prints stacks: innermost last.
+// Formats a stack as Python does: innermost last.
 std::string stack_text(const watch::StackOfRanks& stack) {
   if (stack.frames.empty()) {
     return fmt::format("  {}: no Python stack came\n", ranks_phrase(stack.ranks));
@@ -51,7 +51,7 @@ std::string stack_text(const watch::StackOfRanks& stack) {
   return text;
 }
 
-// Why the judge was asked.
+// The reason why the judge was asked.
 std::string occasion_text(const watch::Answer& answer, bool blames_nobody) {
   switch (answer.occasion) {
     case watch::Answer::Occasion::stands_still:
@@ -87,7 +87,7 @@ std::string report_text(const CommandLine& line, const watch::Answer& answer) {
   return text;
 }
 
-// Standard output is the job's.
+// Writes to standard error, because standard output belongs to the job.
 void say(std::string text) {
   if (text.ends_with('\n')) {
     text.pop_back();
@@ -100,7 +100,8 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// As launchers count nodes: Slurm, torchrun, the PyTorch operator and indexed jobs of Kubernetes.
+// The node's number, as launchers count: Slurm, torchrun, the PyTorch operator, and indexed jobs of
+// Kubernetes.
 int number_of_node() {
   for (const char* name :
        {"SLURM_NODEID", "GROUP_RANK", "NODE_RANK", "PET_NODE_RANK", "JOB_COMPLETION_INDEX"}) {
@@ -178,7 +179,7 @@ watch::WatchOptions watch_options(const CommandLine& line) {
 
 constexpr std::int64_t page_covers_ns = 60 * second;
 
-// Calls that were over before the page's time begins are left out.
+// Removes calls that completed before the page's time range begins.
 void keep_last_minute(check::JobDump& job) {
   std::int64_t latest = 0;
   for (const check::RankDump& dump : job.ranks) {
@@ -196,7 +197,7 @@ void keep_last_minute(check::JobDump& job) {
   }
 }
 
-// What is judged is all that the rings hold.
+// Judges everything that the rings hold.
 std::string page_of_last_minute(const std::string& records) {
   traces::ReadResult read = traces::read_recordings({records});
   if (read.job.ranks.empty()) {

@@ -1,4 +1,5 @@
-// `rollcall predict train.py`: a script, recorded with what its GPUs would compute, on a cluster.
+// `rollcall predict train.py`: records a script with what its GPUs would compute, and predicts its
+// times on a cluster.
 
 #include <algorithm>
 #include <filesystem>
@@ -17,10 +18,10 @@
 namespace rollcall::cli {
 namespace {
 
-constexpr Rank many_ranks = 17;  // so many are recorded as a sample
+constexpr Rank many_ranks = 17;  // from this many on, only a sample is recorded
 constexpr Rank sampled_ranks = 4;
 
-// `record`'s command line for it: as many ranks per host as there are GPUs.
+// The command line of `record` for it: as many ranks per host as there are GPUs.
 CommandLine recording_of(const CommandLine& line, const cost::Cluster& cluster) {
   CommandLine recording = line;
   recording.paths.insert(recording.paths.begin(), line.predict.subject);

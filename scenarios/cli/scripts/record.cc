@@ -1,4 +1,4 @@
-// `rollcall record`: a PyTorch script, as it is, to a scenario.
+// `rollcall record`: turns an unchanged PyTorch script into a scenario.
 
 #include <filesystem>
 #include <map>
@@ -64,14 +64,14 @@ scenario::ScriptOptions script_options(const CommandLine& line, bool timeline) {
   return options;
 }
 
-// Because nobody asked for anything else.
+// True if the user asked for nothing else.
 bool run_together_by_default(const CommandLine& line) {
   const RecordArguments& asked = line.record;
   return !asked.simulate && !asked.fake && !asked.live && !asked.kernels && !asked.sampled &&
          asked.world_size && *asked.world_size <= RecordArguments::together_max && !line.paths.empty();
 }
 
-// Of a command that starts real ranks.
+// Records a command that starts real ranks.
 ScriptRun run_live(const CommandLine& line) {
   ScriptRun run;
   int code = 0;
@@ -82,7 +82,7 @@ ScriptRun run_live(const CommandLine& line) {
   return run;
 }
 
-// Why ranks that ran alone cannot stand for a job; empty: they can.
+// The reason why ranks that ran alone cannot represent the job; empty if they can.
 std::string doubt_about(const traces::ScriptRecord& alone) {
   if (const std::vector<std::string> reads = scenario::data_dependent_places(alone); !reads.empty()) {
     return fmt::format("the script reads what it received ({})", fmt::join(reads, ", "));
@@ -137,13 +137,13 @@ ScriptRun run_recorded(const CommandLine& line, bool timeline) {
     return alone;
   }
   remark(fmt::format("rollcall: {}: running it again with all ranks in the simulator", doubt));
-  options.says_that_it_pretends = false;  // it has
+  options.says_that_it_pretends = false;  // already done
   return run_script(options, Answers::simulator);
 }
 
 namespace {
 
-// Ranks that stand still have called nothing more, so a job of two leaves open which of them is to blame.
+// Stalled ranks make no further calls, so with two ranks it may remain open which of them is to blame.
 bool leaves_open(const Verdict& verdict) {
   const bool stands_still =
       std::holds_alternative<Deadlock>(verdict) || std::holds_alternative<Mismatch>(verdict);
@@ -154,7 +154,7 @@ bool leaves_open(const Verdict& verdict) {
   return finding.tie || !finding.repair || finding.repair->steps.empty() || finding.repair->alternatives > 0;
 }
 
-// The same standstill, and nobody else to blame.
+// True if both show the same standstill, and `alone` blames no further ranks.
 bool narrows_down(const Report& alone, const Report& together) {
   const Finding* told = finding_of(alone.verdict);
   const Finding* known = finding_of(together.verdict);
@@ -163,8 +163,8 @@ bool narrows_down(const Report& alone, const Report& together) {
          told->at->call.seq == known->at->call.seq && difference(told->culprits, known->culprits).empty();
 }
 
-// What ranks that stand still would have called next, they do call when each runs alone. That counts only if they begin
-// with the same calls.
+// Stalled ranks do make their next calls if each runs alone. These calls count only if the ranks begin with the same
+// calls as before.
 void ask_each_alone(const CommandLine& line, const ScriptRun& together, const std::string& file,
                     bool timeline, RecordedScript& recorded) {
   if (!run_together_by_default(line) || !leaves_open(recorded.report.verdict)) {
@@ -186,7 +186,7 @@ void ask_each_alone(const CommandLine& line, const ScriptRun& together, const st
   }
 }
 
-// "    train.py:13 in main" a line, as Python prints stacks: innermost last.
+// One line "    train.py:13 in main" per frame, as Python prints stacks: innermost last.
 std::string stack_text(const traces::ScriptRank& rank) {
   std::string text;
   for (const traces::ScriptFrame& frame : std::views::reverse(rank.stack)) {
@@ -226,7 +226,7 @@ viz::TraceOptions traced_as_asked(const CommandLine& line, Rank world_size) {
   return traced;
 }
 
-// What is said of the report, and where. -o is the scenario's.
+// Writes the report. -o is used for the scenario.
 void write_report(const CommandLine& line, const std::vector<ReportFile>& files, const Report& report) {
   const viz::TraceOptions traced = traced_as_asked(line, report.world_size);
   CommandLine for_report = line;
@@ -247,7 +247,7 @@ ExitCode record_script(const CommandLine& line) {
     throw UsageError("--timeline prints text; leave out --format json");
   }
   if (line.record.world_size) {
-    traced_as_asked(line, *line.record.world_size);  // throws before the script runs, and not after
+    traced_as_asked(line, *line.record.world_size);  // throws before the script runs, not after
   }
   if (line.record.kernels && line.predict.cluster.empty()) {
     throw UsageError("--kernels needs --cluster, such as h100-8: how long a kernel takes depends on the GPU");
@@ -270,7 +270,7 @@ ExitCode record_script(const CommandLine& line) {
     return ExitCode::interrupted;
   }
   const std::string file = line.output.empty() ? "recorded.json" : line.output;
-  // Throws InvalidScenario for a record that somebody else made, or a call that no scenario can have.
+  // Throws InvalidScenario for a record that another program made, or a call that no scenario can have.
   RecordedScript recorded = scenario::recorded_script(
       done.record, file, done.simulated.is_whole() ? &done.simulated.report : nullptr, timeline,
       cluster ? &*cluster : nullptr);

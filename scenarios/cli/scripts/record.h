@@ -1,6 +1,6 @@
 #pragma once
 
-// What `record` and `predict` do with a script.
+// Shared by `record` and `predict` for scripts.
 
 #include "scenarios/cli/cli.h"
 #include "scenarios/record/recorded_script.h"
@@ -8,13 +8,13 @@
 
 namespace rollcall::cli {
 
-// Runs the script of line.paths: alone, unless it decides by what it receives; then its ranks together. Throws
-// UsageError, NoTorch and std::filesystem errors.
+// Runs the script of line.paths: each rank alone or, if the script decides by received data, all ranks together. Throws
+// UsageError, NoTorch, and std::filesystem errors.
 scenario::ScriptRun run_recorded(const CommandLine& line, bool timeline);
 
 void say_no_torch(const scenario::NoTorch& missing);
 void say_problems(const scenario::ScriptRun& run, const scenario::RecordedScript& recorded);
-// Where ranks were when they were stopped; who was at the same place once.
+// Says where ranks were when they were stopped; ranks at the same place share one line.
 void say_stacks(const traces::ScriptRecord& record);
 
 }  // namespace rollcall::cli

@@ -22,8 +22,8 @@ std::vector<std::string> split(std::string_view text, char separator) {
   return parts;
 }
 
-// CLI11 describes a value by its type and its checks: "TEXT:{text,json}", "INT:POSITIVE". A type may have a colon of
-// its own: "A:B".
+// CLI11 describes a value by its type and its checks: "TEXT:{text,json}", "INT:POSITIVE". A type may contain a colon:
+// "A:B".
 void describe_value(const CLI::Option& option, Argument& argument) {
   argument.value = option.get_type_name();
   for (const std::string_view check : {":POSITIVE", ":NONNEGATIVE"}) {
@@ -75,7 +75,7 @@ CommandHelp describe_command(const CLI::App& app) {
   return command;
 }
 
-// Words that the parser takes as text, because a command has more to say about a wrong one.
+// Adds words that the parser accepts as text, because a command has a better message for a wrong one.
 void add_words(CommandTree& tree) {
   for (CommandHelp& command : tree.commands) {
     for (Argument& place : command.places) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// The command line as a value: what completions and the manual page are written from. Read off the very parser
-// that reads the arguments, so it cannot say anything else.
+// The command line as a value, from which completions and the manual page are written. It is read from the parser that
+// reads the arguments, so it cannot differ from it.
 
 #include <string>
 #include <string_view>
@@ -13,16 +13,16 @@ class App;
 
 namespace rollcall::cli {
 
-// An option, or an argument with a place.
+// An option, or a positional argument.
 struct Argument {
-  std::vector<std::string> names;    // "-o", "--output"; of an argument with a place: "FILE"
-  std::string value;                 // what stands for the value, "FILE"; empty: a flag
+  std::vector<std::string> names;    // "-o", "--output"; "FILE" for a positional argument
+  std::string value;                 // the placeholder of the value, "FILE"; empty for a flag
   std::string help;                  // one sentence
-  std::vector<std::string> choices;  // the values there are; empty: any
+  std::vector<std::string> choices;  // the allowed values; empty: any
   bool required = false;
   bool repeatable = false;
 
-  // Is the value a file or a directory?
+  // True if the value is a file or a directory.
   bool is_path() const;
 };
 
@@ -43,10 +43,10 @@ struct CommandTree {
 
 CommandTree describe(const CLI::App& app, std::string exit_codes);
 
-// rollcall's own: see parse.cc.
+// The tree of rollcall itself: see parse.cc.
 CommandTree command_tree();
 
-// Scripts that complete rollcall's command line. They need no rollcall to run, and bash's needs no package.
+// Scripts that complete rollcall's command line. They do not run rollcall, and bash's needs no package.
 std::string bash_completion(const CommandTree& tree);
 std::string zsh_completion(const CommandTree& tree);
 std::string fish_completion(const CommandTree& tree);

@@ -63,7 +63,7 @@ std::string bash_command_case(const CommandHelp& command) {
                      option_names(command.options), joined(words));
 }
 
-// What may stand behind an option: its choices, or what only the user, or the file system, knows.
+// The values after an option: its choices, or values that only the user or the file system knows.
 std::string value_case(const CommandHelp& command, const Argument& option) {
   std::vector<std::string> patterns;
   for (const std::string& name : option.names) {

@@ -5,7 +5,7 @@
 namespace rollcall::cli {
 namespace {
 
-// Inside '...' fish knows two escapes.
+// Inside '...', fish has two escapes.
 std::string fish_quoted(std::string_view text) {
   std::string result = "'";
   for (const char c : text) {
@@ -14,7 +14,7 @@ std::string fish_quoted(std::string_view text) {
   return result + "'";
 }
 
-// Names as fish takes them: -s for "-o", -l for "--output".
+// Option names for fish: -s for "-o", -l for "--output".
 std::string names_of(const Argument& option) {
   std::string names;
   for (const std::string& name : option.names) {

@@ -44,7 +44,7 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
-// What _arguments does for a value: "FILE:_files", "TEXT:(text json)".
+// The action of _arguments for a value: "FILE:_files", "TEXT:(text json)".
 std::string zsh_value_of(const Argument& argument) {
   const std::string action = !argument.choices.empty() ? fmt::format("({})", fmt::join(argument.choices, " "))
                              : argument.is_path()      ? "_files"
@@ -75,7 +75,7 @@ std::string zsh_command_case(const CommandHelp& command) {
     const std::string where = place.repeatable ? "*" : std::to_string(number++);
     text += fmt::format("{}'{}:{}' \\\n", indent, where, zsh_value_of(place));
   }
-  text.resize(text.size() - 3);  // the last line goes on nowhere
+  text.resize(text.size() - 3);  // the last line is not continued
   return text + "\n          ;;\n";
 }
 

@@ -6,7 +6,7 @@
 namespace rollcall::cli {
 namespace {
 
-// Text that troff is not to read as its own: a backslash, a hyphen that is to stay one, a line that begins like
+// Escapes text for troff: a backslash, a hyphen that has to stay one, a line that begins like
 // a request.
 std::string roff(std::string_view text) {
   std::string result;
@@ -42,7 +42,7 @@ std::string option_entry(const Argument& option) {
 }
 
 std::string place_entry(const Argument& place) {
-  // The words of `explain` are too many to list; it lists them itself.
+  // The words of `explain` are too many to list here; the command lists them.
   return fmt::format(".TP\n\\fI{}\\fR\n{}\n", roff(place.value), roff(place.help));
 }
 

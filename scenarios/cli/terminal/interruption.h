@@ -1,6 +1,8 @@
 #pragma once
 
-// While one lives, the first Ctrl-C asks for an end with what there is; the second ends the program at once.
+// While an object exists, the first Ctrl-C asks for an early end with the results so far; the second ends the
+// program at
+// once.
 
 #include <csignal>
 
@@ -13,7 +15,7 @@ class Interruption {
   Interruption(const Interruption&) = delete;
   Interruption& operator=(const Interruption&) = delete;
 
-  // Not 0: somebody has asked.
+  // Not 0 after a Ctrl-C.
   const volatile std::sig_atomic_t& flag() const;
 };
 

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The number behind `key` in a file of such lines, "MemAvailable:   23094252 kB". Nothing: no such line.
+// The number after `key` in a file with lines such as "MemAvailable:   23094252 kB". Empty if there is no such line.
 std::optional<std::int64_t> number_in(const fs::path& file, std::string_view key) {
   std::ifstream in(file);
   for (std::string word; in >> word;) {
@@ -28,7 +28,7 @@ std::optional<std::int64_t> number_in(const fs::path& file, std::string_view key
   return std::nullopt;
 }
 
-// Of a file that holds one number. Nothing where it holds a word, such as "max".
+// The number in a file that holds one number. Empty if it holds a word, such as "max".
 std::optional<std::int64_t> number_of(const fs::path& file) {
   std::ifstream in(file);
   std::int64_t number = 0;
@@ -40,7 +40,7 @@ struct Names {
   const char* folder;
   const char* limit;
   const char* usage;
-  const char* cache;  // of memory.stat: what would be given up for something new
+  const char* cache;  // in memory.stat: memory that can be reclaimed
 };
 constexpr Names version_1 = {"sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
                              "total_inactive_file"};
@@ -60,7 +60,8 @@ std::optional<std::int64_t> smaller(std::optional<std::int64_t> a, std::optional
   return a && b ? std::min(*a, *b) : a ? a : b;
 }
 
-// A group and all above it. In a container the path may be the host's, and only the uppermost folder is there.
+// What is left in a group and all groups above it. In a container, the path may be the host's, and only the top folder
+// exists.
 std::optional<std::int64_t> left_along(const fs::path& root, std::string_view group, const Names& names) {
   std::optional<std::int64_t> left = left_in(root / names.folder, names);
   fs::path folder = root / names.folder;

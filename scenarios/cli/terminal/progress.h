@@ -1,8 +1,8 @@
 #pragma once
 
-// How far a long command has come: a line on standard error that is drawn again and again, and gone at the end. Only on
-// a terminal, or with --progress, which writes lines for a log instead; and only after half a second: most work is over
-// by then.
+// Shows the progress of a long command: a line on standard error that is redrawn, and wiped at the end. Only on
+// a terminal, or with --progress, which writes lines for a log instead; and only after half a second, because most work
+// is done by then.
 
 #include <condition_variable>
 #include <cstddef>
@@ -22,17 +22,17 @@ namespace rollcall::cli {
 
 class Progress {
  public:
-  // `what` is shown until there is more to say.
+  // `what` is shown until say() replaces it.
   Progress(ProgressWish wish, std::string what);
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   ~Progress();  // wipes the line
 
-  // Whether it would show anything at all.
+  // True if it shows anything at all.
   bool is_watched() const { return place_ != Place::nowhere; }
-  // What is to be seen from now on. From any thread, and as often as one likes.
+  // Sets the text. May be called from any thread, as often as needed.
   void say(std::string what);
-  // Wipes the line, because something else is about to be printed there.
+  // Wipes the line before other output is printed there.
   void clear();
 
  private:
@@ -48,7 +48,7 @@ class Progress {
   std::jthread artist_;  // the last member: it uses the others
 };
 
-// For handlers of signals: wipes what is drawn.
+// For signal handlers: wipes the line if it is drawn.
 void wipe_progress() noexcept;
 
 // "reading dumps  [#####.....]  512 of 1024".

@@ -2,10 +2,10 @@
 
 namespace rollcall::cli {
 
-// What the command line says about progress.
+// The command line's options for progress.
 struct ProgressWish {
   bool is_quiet = false;   // -q: not even on a terminal
-  bool is_wanted = false;  // --progress: also where nobody watches a terminal
+  bool is_wanted = false;  // --progress: also without a terminal
 };
 
 }  // namespace rollcall::cli
