@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 """Runs random PyTorch programs as real processes and on simulated ranks, and compares what every rank did.
 
-    tests/differential/compare.py ROLLCALL FIRST COUNT [--python PYTHON] [--keep FOLDER] [--jobs N]
+    tests/differential/compare.py ROLLCALL FIRST COUNT [--python PYTHON] [--keep FOLDER] [--jobs N] [--warm]
 
 For each rank, it compares how the rank ended (finished, left, raised which exception, or never), at which statement,
 and every value bit by bit. A correct program must be ok. If a mistake makes Gloo do something undefined, it is enough
-that rollcall reports the mistake. `run` must report the same on the recording as `record` did, or `record` must say
-that the recording is not what the script did. The exit code is 1 if a program differs, which is then minimized and kept
-in FOLDER, and 77 if there is no torch.
+that rollcall reports the mistake; if the order of messages is open, it is enough that both hang. `run` must report
+the same on the recording as `record` did, or `record` must say that the recording is not what the script did. The
+exit code is 1 if a program differs, which is then minimized and kept in FOLDER, and 77 if there is no torch.
 """
 
 import argparse
 import collections
 import concurrent.futures
+import contextlib
 import json
 import os
 import pathlib
@@ -97,18 +98,21 @@ def run_real(file, world, python, timeout):
 
 
 def run_simulated(file, world, rollcall, python):
+    """Returns what the ranks did, the verdict, and whether another order of messages could end in another way."""
     report, scenario = file + ".report.json", file + ".scenario.json"
     asked = subprocess.run([rollcall, "record", "-n", str(world), "--simulate", "--python", python,
                             "--report", f"json={report}", "-o", scenario, file],
                            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600)
     if asked.returncode not in (0, 1):
-        return Ranks.of("", world), f"exit {asked.returncode}: {asked.stderr[-300:]}"
-    verdict = json.loads(pathlib.Path(report).read_text())["verdict"]
+        return Ranks.of("", world), f"exit {asked.returncode}: {asked.stderr[-300:]}", False
+    said = json.loads(pathlib.Path(report).read_text())
+    verdict = said["verdict"]
     if os.path.exists(scenario) and "scenario does not do what the script did" not in asked.stderr:
         again = subprocess.run([rollcall, "run", "--format", "json", scenario], capture_output=True, text=True)
         if json.loads(again.stdout)["verdict"] != verdict:
-            return Ranks.of("", world), f"exit: record says {verdict}, and run {json.loads(again.stdout)['verdict']}"
-    return Ranks.of(asked.stdout + asked.stderr, world), verdict
+            found = f"exit: record says {verdict}, and run {json.loads(again.stdout)['verdict']}"
+            return Ranks.of("", world), found, False
+    return Ranks.of(asked.stdout + asked.stderr, world), verdict, not said["exhaustive"]
 
 
 def difference(world, statements, is_right, options):
@@ -116,7 +120,7 @@ def difference(world, statements, is_right, options):
     with tempfile.TemporaryDirectory(prefix="differential.") as folder:
         file = os.path.join(folder, "program.py")
         pathlib.Path(file).write_text(draw.script(statements))
-        simulated, verdict = run_simulated(file, world, options.rollcall, options.python)
+        simulated, verdict, leaves_open = run_simulated(file, world, options.rollcall, options.python)
         if verdict.startswith("exit"):
             return verdict
         if is_right and verdict != "ok":
@@ -124,9 +128,12 @@ def difference(world, statements, is_right, options):
         if not is_right and verdict == "mismatch":
             return None
         for timeout in REAL_TIMEOUTS:
-            found = difference_of_ranks(world, simulated, verdict, run_real(file, world, options.python, timeout))
+            real = run_real(file, world, options.python, timeout)
+            found = difference_of_ranks(world, simulated, verdict, real)
             if not found:
                 return None
+            if leaves_open and verdict == "deadlock" and any(real.end(rank)[0] == "stuck" for rank in range(world)):
+                return None  # it hangs in both; which message a receive from anyone takes is a race
     return found
 
 
@@ -163,6 +170,25 @@ def torch_of(python):
     return asked.stdout.strip() if asked.returncode == 0 else ""
 
 
+@contextlib.contextmanager
+def warm(python):
+    """A Python that takes a fraction of the time: processes are forked from one that has imported torch."""
+    here = pathlib.Path(__file__).absolute().parent
+    with tempfile.TemporaryDirectory(prefix="differential.") as folder:
+        path = os.path.join(folder, "warm")
+        server = subprocess.Popen([python, here / "warm_server.py", path], stdin=subprocess.DEVNULL)
+        try:
+            while not os.path.exists(path):
+                if server.poll() is not None:
+                    sys.exit(f"{python}: warm_server.py ended with {server.returncode}")
+                time.sleep(0.1)
+            os.environ["WARM_PYTHON"] = path
+            yield str(here / "warm_python")
+        finally:
+            server.kill()
+            server.wait()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("rollcall", type=os.path.abspath)
@@ -171,6 +197,7 @@ def main():
     parser.add_argument("--python", help="by default the first that has torch")
     parser.add_argument("--keep", default="differences")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--warm", action="store_true", help="import torch once for all programs: for nights")
     options = parser.parse_args()
     pythons = [options.python] if options.python else [shutil.which("python3"), "/usr/bin/python3"]
     options.python, torch = next(((python, version) for python in pythons if (version := torch_of(python))), ("", ""))
@@ -178,6 +205,11 @@ def main():
         print(f"skipped: no torch in {', '.join(map(str, pythons))}")
         return 77
 
+    with warm(options.python) if options.warm else contextlib.nullcontext(options.python) as options.python:
+        return compare(options, torch)
+
+
+def compare(options, torch):
     def judge(seed):
         world, statements, mistake = draw.draw(seed)
         return seed, mistake, difference(world, statements, mistake is None, options)

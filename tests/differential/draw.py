@@ -8,7 +8,7 @@ import random
 import re
 
 HEADER = '''\
-import datetime, os, sys, threading
+import datetime, os, sys, threading, time
 import torch, torch.distributed as dist
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.distributed.algorithms.join import Join, Joinable, JoinHook
@@ -17,6 +17,18 @@ seconds = float(os.environ.get("DIFFERENTIAL_TIMEOUT", "1800"))
 dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=seconds))
 rank, world = dist.get_rank(), dist.get_world_size()
 torch.manual_seed(7)
+
+def dump_when_asked(folder):
+    """Writes this rank's Flight Recorder dump once the file `now` is there, whatever the main thread waits for."""
+    while not os.path.exists(os.path.join(folder, "now")):
+        time.sleep(0.05)
+    path = os.path.join(folder, f"nccl_trace_rank_{rank}")
+    with open(path + ".new", "wb") as file:
+        file.write(torch._C._distributed_c10d._dump_fr_trace())
+    os.rename(path + ".new", path)
+
+if os.environ.get("DIFFERENTIAL_DUMPS"):
+    threading.Thread(target=dump_when_asked, args=(os.environ["DIFFERENTIAL_DUMPS"],), daemon=True).start()
 
 def put(text):
     os.write(1, f"@{rank} {text}\\n".encode())
@@ -366,8 +378,8 @@ def mistaken(statement, mistake, step):
     return wrong if wrong != statement else None
 
 
-def draw(seed):
-    """-> (world size, statements, the mistake or None)"""
+def draw_with_culprit(seed):
+    """-> (world size, statements, the mistake or None, the rank that makes it or None)"""
     chance = random.Random(seed)
     world = chance.randrange(2, 5)
     drawing = Drawing(chance, world)
@@ -378,11 +390,16 @@ def draw(seed):
     mistake = chance.choice([*sorted(MISTAKES), *sorted(WRONG_ARGUMENTS)]) if chance.random() < 0.6 else None
     places = [at for at in range(len(statements)) if mistake and mistaken(statements[at], mistake, at)]
     if not places:
-        return world, statements, None
+        return world, statements, None, None
     at, who = chance.choice(places), chance.randrange(world)
     wrong = mistaken(statements[at], mistake, at)
     statements[at] = f"if rank == {who}:\n{indented(wrong)}\nelse:\n{indented(statements[at])}"
-    return world, statements, mistake
+    return world, statements, mistake, who
+
+
+def draw(seed):
+    """-> (world size, statements, the mistake or None)"""
+    return draw_with_culprit(seed)[:3]
 
 
 def indented(text):
