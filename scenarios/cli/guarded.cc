@@ -18,7 +18,6 @@
 #include "scenarios/compare/result_file.h"
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/variants/minimize.h"
-#include "viz/base/text_style.h"
 #include "viz/base/write_file.h"
 
 namespace rollcall::cli {
@@ -48,7 +47,7 @@ void note_that_memory_ended() {
 
 ExitCode fail(ExitCode code, std::string_view what, std::string_view message, std::string_view advice = "") {
   try {
-    remark(fmt::format("rollcall: {}: {}{}", what, viz::printable_lines(message), advice));
+    remark(fmt::format("rollcall: {}: {}{}", what, message, advice));
   } catch (...) {  // no memory to format the message
     remark({"rollcall: ", what, ": ", message, advice});
   }
@@ -99,7 +98,7 @@ ExitCode explain_exception() noexcept {
   if (has_run_out) {
     ::_exit(static_cast<int>(explain_no_memory()));
   }
-  remark({"rollcall: internal error: an exception went astray, as when a thread has no memory to throw one"});
+  remark({"rollcall: internal error: an exception escaped, as when a thread has no memory to throw one"});
   std::abort();
 }
 

@@ -27,7 +27,7 @@ void emit(const CommandLine& line, const std::string& text) {
 
 void remark(std::string_view text) noexcept {
   try {
-    const std::string safe = viz::without_commands(std::string(text));
+    const std::string safe = viz::without_commands(viz::printable_lines(text));
     remark({std::string_view(safe)});
   } catch (const std::bad_alloc&) {
     remark({text});

@@ -435,6 +435,23 @@ TEST_CASE("diagnose says what it cannot read, and goes on with the rest", "[cli]
   CHECK(shell.rollcall("diagnose nowhere").code == 4);
 }
 
+namespace {
+
+// As text for a terminal, for GitHub's runner, and for a reader.
+bool is_harmless(const std::string& text) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t said = line.find_first_not_of(' ');
+    if (said != std::string::npos && line.compare(said, 2, "::") == 0) {
+      return false;
+    }
+  }
+  return text.find("##[") == std::string::npos && text.find('\x1b') == std::string::npos &&
+         text.find("\u202e") == std::string::npos;
+}
+
+}  // namespace
+
 TEST_CASE("hostile names reach no terminal and no CI as anything but text", "[cli][fiber]") {
   const Shell shell;
   shell.write("hostile.json",
@@ -443,17 +460,6 @@ TEST_CASE("hostile names reach no terminal and no CI as anything but text", "[cl
                  { "if": "rank == 0", "do": [ { "raise": "bad\n::error::boo \u001b[2J" } ] },
                  { "all_reduce": { "numel": 1, "label": "l\n::warning::q" } } ] })");
   shell.write("key.json", R"({ "version": 1, "world_size": 2, "\u001b[31m\n::error::x\u202e": 1 })");
-  const auto is_harmless = [](const std::string& text) {
-    std::istringstream lines(text);
-    for (std::string line; std::getline(lines, line);) {
-      const std::size_t said = line.find_first_not_of(' ');
-      if (said != std::string::npos && line.compare(said, 2, "::") == 0) {
-        return false;
-      }
-    }
-    return text.find("##[") == std::string::npos && text.find('\x1b') == std::string::npos &&
-           text.find("\u202e") == std::string::npos;
-  };
   for (const std::string arguments :
        {"run hostile.json", "run hostile.json -q", "run hostile.json -v --timeline", "test hostile.json",
         "list hostile.json", "explore hostile.json", "run key.json", "test key.json",
@@ -465,4 +471,24 @@ TEST_CASE("hostile names reach no terminal and no CI as anything but text", "[cl
     CHECK(is_harmless(outcome.out));
     CHECK(is_harmless(outcome.err));
   }
+}
+
+TEST_CASE("what a hostile server answers reaches no terminal as anything but text", "[cli]") {
+  const Shell shell;
+  shell.write("server.py",
+              "import socket\n"
+              "server = socket.create_server(('127.0.0.1', 0))\n"
+              "print(server.getsockname()[1], flush=True)\n"
+              "while True:\n"
+              "    asking, _ = server.accept()\n"
+              "    asking.recv(9999)\n"
+              "    asking.sendall(b'HTTP/1.0 500 \\x1b[2J \\xe2\\x80\\xae ##[group]\\r\\n\\r\\n')\n"
+              "    asking.close()\n");
+  const Outcome outcome = shell.run(
+      "python3 server.py >port & until [ -s port ]; do sleep 0.05; done; "
+      "'" ROLLCALL_CLI "' attach 127.0.0.1:$(cat port); code=$?; kill $!; exit $code");
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 5);
+  CHECK_THAT(outcome.err, Contains("500 \\x1b[2J"));
+  CHECK(is_harmless(outcome.err));
 }
