@@ -108,6 +108,9 @@ class Decisions {
   // Simulated times, and not a decision, ordered something: which thread's call ends first, or a call that
   // could not wait for others any longer because of a limit.
   virtual void ordered_by_clock() {}
+  // Time passed while a call that `orders_calls` holds back could have gone ahead. If the run looks at the clock as
+  // well, what its rank does next can meet a limit or a death that it would have been ahead of.
+  virtual void held_back() {}
 };
 
 }  // namespace rollcall::sim

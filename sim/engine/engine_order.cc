@@ -196,7 +196,9 @@ bool Engine::others_may_come() {
   }
   const bool in_time =
       run_.events.next_time() <= std::min(deaths_.next(), deadlines_.first(false).value_or(never));
-  if (!in_time) {
+  if (in_time) {
+    run_.options.decisions->held_back();
+  } else {
     run_.options.decisions->ordered_by_clock();
   }
   return in_time;

@@ -45,8 +45,14 @@ void add(Part& sum, Part part) {
 
 class Search {
  public:
-  Search(const RunSchedule& run, const ExploreOptions& options, bool draws_delays)
-      : run_(run), options_(options), draws_delays_(draws_delays) {}
+  // `orders_calls` and `draws_delays` as Decisions has them. Schedules are numbered from `first_number` on.
+  Search(const RunSchedule& run, const ExploreOptions& options, bool orders_calls, bool draws_delays,
+         std::uint64_t first_number = 0)
+      : run_(run),
+        options_(options),
+        orders_calls_(orders_calls),
+        draws_delays_(draws_delays),
+        first_number_(first_number) {}
 
   // Searches at most `most` schedules, depth first. If states are compared, runs that are cut count as well.
   Part depth_first(std::int64_t most, bool compares_states = false) {
@@ -92,7 +98,7 @@ class Search {
 
   Part walk_tree(std::int64_t most, const Slice& slice, bool compares_states) {
     Part part;
-    SearchTree tree(true, draws_delays_,
+    SearchTree tree(orders_calls_, draws_delays_,
                     {.reduces = options_.reduces,
                      .deviations_max = options_.deviations_max,
                      .slice = slice,
@@ -136,7 +142,7 @@ class Search {
   template <typename Log>
   Part draw(std::int64_t first, std::int64_t most, std::uint32_t step, std::size_t expected) {
     Part part;
-    Log log(true, draws_delays_);
+    Log log(orders_calls_, draws_delays_);
     log.know(known_);
     for (std::int64_t i = first; i < most && !is_interrupted(); i += step) {
       const std::uint64_t number =
@@ -166,7 +172,7 @@ class Search {
     part.ranks_decide =
         part.ranks_decide || log.met(Decision::Kind::branch) || log.met(Decision::Kind::thread);
     part.decisions_max = std::max(part.decisions_max, log.schedule().decisions);
-    part.tally.count(number, log.schedule(), log.deciders(), log.space(), std::move(report));
+    part.tally.count(first_number_ + number, log.schedule(), log.deciders(), log.space(), std::move(report));
   }
 
   // `share`: the part that a thread has seen of its slice, which is one of `slices`.
@@ -181,7 +187,9 @@ class Search {
 
   const RunSchedule& run_;
   const ExploreOptions& options_;
+  bool orders_calls_;
   bool draws_delays_;
+  std::uint64_t first_number_;
   Mailboxes known_;
   bool was_surprised_ = false;
   std::atomic<std::int64_t> done_ = 0;
@@ -201,7 +209,8 @@ std::vector<std::string> bounds_of(const Part& part, const ExploreOptions& optio
   }
   if (part.was_ordered_by_clock) {
     bounds.push_back(
-        "simulated times decided which thread's call ends first, or whether a timeout comes before a call");
+        "simulated times decided which thread's call ends first, or whether a timeout or a death comes "
+        "before a call");
   }
   if (options.shard.count > 1 && part.was_surprised) {
     bounds.push_back(
@@ -240,6 +249,20 @@ Part search(Search& search, const ExploreOptions& options) {
   return part;
 }
 
+// Calls that are held back shift the times at which ranks do what follows, so where the clock matters, what their usual
+// order leads to may not be among the outcomes: half of the schedules are left to it.
+Part search_in_both_ways(const RunSchedule& run, const ExploreOptions& options, bool draws_delays) {
+  ExploreOptions half = options;
+  half.schedules = (options.schedules + 1) / 2;
+  Search usual(run, half, false, draws_delays);
+  Part sum = search(usual, half);
+  half.schedules = std::max<std::int64_t>(1, options.schedules - sum.tally.schedules());
+  constexpr std::uint64_t behind_the_usual = std::uint64_t{1} << 41;
+  Search ordered(run, half, true, draws_delays, behind_the_usual);
+  add(sum, search(ordered, half));
+  return sum;
+}
+
 }  // namespace
 
 std::string to_bound(const Slice& shard) {
@@ -256,10 +279,13 @@ std::optional<Slice> shard_of_bound(const std::string& bound) {
 Exploration explore(const RunSchedule& run, const ExploreOptions& options) {
   // Without time limits, jitter changes nothing and is not worth a decision.
   for (const bool draws_delays : {false, true}) {
-    Search searcher(run, options, draws_delays);
+    Search searcher(run, options, true, draws_delays);
     Part part = search(searcher, options);
     if (!draws_delays && part.has_looked_at_clock && !searcher.is_interrupted() && part.has_drawn_delays) {
       continue;
+    }
+    if (part.was_ordered_by_clock && !searcher.is_interrupted()) {
+      part = search_in_both_ways(run, options, draws_delays);
     }
     Exploration result;
     result.bounds = bounds_of(part, options, draws_delays);

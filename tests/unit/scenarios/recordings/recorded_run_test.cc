@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/diagnose/dump_judge.h"
 #include "tests/catch.h"
 
 namespace rollcall::scenario {
@@ -102,6 +103,15 @@ TEST_CASE("lists of equal tensors are recorded as the one piece in which they tr
   CHECK(run.job.calls[records[1].call].outputs == Shapes{{4}});
   CHECK(run.job.calls[records[2].call].op == "_all_gather_base");
   CHECK(run.job.calls[records[2].call].outputs == Shapes{{10}});
+}
+
+TEST_CASE("a recording is of a run that was counted, and not of one that only asks whether orders matter",
+          "[recordings][fiber]") {
+  const RecordedRun run = record(R"({"world_size": 2, "backend": "gloo",
+      "faults": [{"kind": "crash", "ranks": [0], "at": "3ms"}], "program": [
+      {"store_add": "count", "value": 1}, {"compute": "2ms"}, {"all_reduce": {"numel": 2}}]})");
+  CHECK(finding_of(run.report.verdict) == nullptr);
+  CHECK_FALSE(is_alarm(check::judge_dump(run.job)));
 }
 
 }  // namespace rollcall::scenario
