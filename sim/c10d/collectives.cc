@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "sim/base/error.h"
+#include "sim/base/expects.h"
 #include "sim/c10d/arguments.h"
 #include "sim/c10d/groups.h"
 #include "sim/c10d/observer.h"
@@ -148,11 +149,15 @@ void take_inputs(Op& op, const TensorList& tensors) {
 }
 
 // Sets the root, as a rank of the group. The backend decides whether the rank exists.
-void take_root(Op& op, const ProcessGroup& group, Rank global) {
-  op.root = root_in(group, global, op.kind, op.site);
+void take_group_root(Op& op, const ProcessGroup& group, Rank root) {
+  op.root = root;
   if (op.root < 0 || op.root >= group.size()) [[unlikely]] {
     op.malformed = true;
   }
+}
+
+void take_root(Op& op, const ProcessGroup& group, Rank global) {
+  take_group_root(op, group, root_in(group, global, op.kind, op.site));
 }
 
 // A barrier on GPUs uses the first one that is named.
@@ -190,8 +195,9 @@ void drop_reduction(const RankContext& self, Op& op) {
   if (!is_dropped || op.reduce == ReduceOp::sum) {
     return;
   }
-  warn(fmt::format("warning: on Gloo, reduce_scatter_tensor of PyTorch {} adds up, and ignores ReduceOp.{}",
-                   self.torch->name, to_string(op.reduce)));
+  warn(
+      fmt::format("warning: on Gloo, reduce_scatter_tensor of PyTorch {} always sums and ignores ReduceOp.{}",
+                  self.torch->name, to_string(op.reduce)));
   op.reduce = ReduceOp::sum;
   op.tensors.factor = 1;
 }
@@ -252,6 +258,15 @@ Work broadcast(const Tensor& tensor, Rank src, const CollectiveOptions& options,
   }
   Op op = start_on(tensor, self, OpKind::broadcast, group, options, site);
   take_root(op, group, src);
+  return issue(self, op);
+}
+
+Work broadcast_in_group(const Tensor& tensor, Rank group_src, const CollectiveOptions& options, Site site) {
+  const RankContext& self = this_rank();
+  const ProcessGroup& group = or_world(self, options.group);
+  expects(group.rank() >= 0, "only members broadcast in a group");
+  Op op = start_on(tensor, self, OpKind::broadcast, group, options, site);
+  take_group_root(op, group, group_src);
   return issue(self, op);
 }
 

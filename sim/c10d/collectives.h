@@ -57,6 +57,9 @@ Work all_reduce_coalesced(const TensorList& tensors, const ReduceOptions& option
 // tensor: sent by global rank `src`, overwritten on the others.
 Work broadcast(const Tensor& tensor, Rank src, const CollectiveOptions& options = {},
                Site site = Site::here());
+// The same from C++ (ProcessGroup::broadcast), with the source as a rank of the group. The backend refuses one that is
+// not in the group.
+Work broadcast_in_group(const Tensor& tensor, Rank group_src, const CollectiveOptions& options, Site site);
 // tensor: reduced into global rank `dst`'s tensor. The others' contents are undefined afterwards.
 Work reduce(const Tensor& tensor, Rank dst, const ReduceOptions& options = {}, Site site = Site::here());
 // outputs: world_size tensors of tensor's shape; outputs[r] receives group rank r's tensor. With NCCL, members may give

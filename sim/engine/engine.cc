@@ -116,6 +116,7 @@ Report Engine::run() {
   if (is_inconclusive_) {
     throw std::bad_alloc();
   }
+  withdraw_calls_of_dead();
   if (run_.orders_calls && !aborting_) {
     tell_of_latecomers();
   }
@@ -171,10 +172,7 @@ void Engine::end_rank(Rank rank, RankStatus::State state, const char* type, cons
   run_.notes->end(status, state, type != nullptr ? type : "", message);
   ++ended_;
   if (state == RankStatus::State::crashed) {
-    if (run_.queues_calls) {
-      devices_[static_cast<std::size_t>(rank)].drop_unstarted();
-    }
-    withdraw_calls(rank);
+    died_.push_back(rank);
   }
 }
 
@@ -185,6 +183,7 @@ void Engine::at_quiescence() {
     abort_waiting();
     return;
   }
+  withdraw_calls_of_dead();
   schedule_full_slots();
   messages_.schedule();
   if (run_.orders_calls &&

@@ -241,6 +241,7 @@ class Engine final : public Backend, private Streams, private Observer {
     }
   }
   [[gnu::noinline]] void die_at_last(Rank rank) const;
+  void withdraw_calls_of_dead();
   void withdraw_calls(Rank rank);
   void withdraw_from(check::GroupMatcher& matcher, Rank member, const check::GroupEvidence& group,
                      bool is_recorded);
@@ -313,6 +314,7 @@ class Engine final : public Backend, private Streams, private Observer {
   Handles handles_;
   Deadlines deadlines_;
   Deaths deaths_;
+  std::vector<Rank> died_;  // since the last quiescence
 
   std::unordered_map<std::string, std::vector<GroupId>> group_ids_;  // only for lookups, never iterated
   std::vector<bool> lazy_;     // by GroupId: its communicators are made at their first use

@@ -368,11 +368,14 @@ void Engine::wait_any(std::span<const Work> works) {
     wait_on_host({.kind = HostWait::Kind::any, .works = works});
     return;
   }
-  for (const Work& other : works.subspan(1)) {
-    enlist(other);
+  const Work& first = works.front();
+  for (const Work& other : works.subspan(1)) {  // threads may wait for the same call, in which the rank waits once
+    if (other.is_point_to_point() || other.group() != first.group() || other.seq() != first.seq()) {
+      enlist(other);
+    }
   }
   try {
-    aborting_ ? end_call() : block_in(works.front());
+    aborting_ ? end_call() : block_in(first);
   } catch (...) {
     std::ranges::for_each(works.subspan(1), [this](const Work& other) { delist(other); });
     throw;
@@ -385,7 +388,10 @@ void Engine::enlist(const Work& work) {
   if (work.is_point_to_point()) {
     messages_.of(work.group()).at(work.message()).waiting = true;
   } else if (Slot* slot = run_.matchers[work.group()]->find(work.seq())) {
-    slot->waiters.push_back(run_.scheduler->running());
+    const Rank rank = run_.scheduler->running();
+    if (std::ranges::find(slot->waiters, rank) == slot->waiters.end()) {
+      slot->waiters.push_back(rank);
+    }
   }
 }
 

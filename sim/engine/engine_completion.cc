@@ -241,6 +241,7 @@ void Engine::wake_interrupted(Rank rank, Interruption interruption) {
     slot->given_up = true;
   }
   leave_channel(rank);
+  std::erase_if(postings_, [rank](const Posting& posting) { return posting.rank == rank; });
   if (run_.queues_calls) {
     host_waits_[static_cast<std::size_t>(rank)] = {};
   } else if (status.channel != check::Channel::collectives) {

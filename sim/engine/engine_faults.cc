@@ -44,6 +44,19 @@ void Engine::die_at_last(Rank rank) const {
   }
 }
 
+// Only once all ranks rest: otherwise the order in which ranks run would decide which calls of the same time still met
+// those of the dead rank.
+void Engine::withdraw_calls_of_dead() {
+  std::ranges::sort(died_);
+  for (const Rank rank : died_) {
+    if (run_.queues_calls) {
+      devices_[static_cast<std::size_t>(rank)].drop_unstarted();
+    }
+    withdraw_calls(rank);
+  }
+  died_.clear();
+}
+
 // Ranks that arrive from now on wait for the dead rank.
 void Engine::withdraw_calls(Rank rank) {
   for (std::size_t id = 0; id < run_.members.size(); ++id) {

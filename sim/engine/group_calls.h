@@ -14,9 +14,9 @@
 
 #include <fmt/core.h>
 
-#include "sim/match/group_names.h"
 #include "sim/engine/group_creation.h"
 #include "sim/engine/run.h"
+#include "sim/match/group_names.h"
 #include "sim/torch/torch_traits.h"
 
 namespace rollcall::sim {
@@ -71,20 +71,28 @@ class GroupCalls {
   }
 
   // The running rank's handle to the group that its call `seq` made. The first rank that asks creates the groups, one
-  // per list: `make(name, ranks)` returns a GroupId.
+  // per list: `make(name, ranks)` returns a GroupId. Where ranks give different names, the lowest rank's is used,
+  // whichever rank asks first.
   template <typename Make>
   ProcessGroup made(const Op& op, const std::string& name, std::int64_t seq, Make&& make) {
     const auto [entry, is_new] = made_.try_emplace({{op.group, check::channel_of(op.kind), seq}, op.numel});
     const std::vector<RankList>& lists = run_.notes->lists(op.numel);
-    if (is_new) {
+    MadeGroups& groups = entry->second;
+    const Rank rank = run_.scheduler->running();
+    if (is_new || rank < groups.named_by) {
+      groups.named_by = rank;
       const std::vector<std::string> names =
           names_of_made(op.kind, run_.members[op.group].name, seq, name, lists.size());
       for (std::size_t i = 0; i < lists.size(); ++i) {
-        entry->second.ids.push_back(make(names[i], lists[i]));
+        if (is_new) {
+          groups.ids.push_back(make(names[i], lists[i]));
+        } else {
+          run_.members[groups.ids[i]].name = names[i];
+        }
       }
     }
-    const ProcessGroup handle = handle_to(entry->second.ids, op.kind);
-    if (++entry->second.asked == run_.members[op.group].size()) {
+    const ProcessGroup handle = handle_to(groups.ids, op.kind);
+    if (++groups.asked == run_.members[op.group].size()) {
       made_.erase(entry);
     }
     return handle;
@@ -100,6 +108,7 @@ class GroupCalls {
   };
   struct MadeGroups {
     std::vector<GroupId> ids;
+    Rank named_by = 0;
     Rank asked = 0;
   };
 

@@ -279,7 +279,8 @@ void find_open_slots(const Evidence& evidence, std::vector<Place>& open) {
         const Rank global = group.members->ranks[static_cast<std::size_t>(member)];
         (slot.has(member) ? place.waiting : place.missing).insert(global);
       }
-      place.call = name_call(evidence, slot.reference, seq);
+      const Rank lowest = group.members->rank_of(place.waiting.first());  // whichever was first to arrive
+      place.call = name_call(evidence, matcher.op_of(slot, lowest), seq);
       open.push_back(std::move(place));
     }
   }

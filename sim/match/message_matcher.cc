@@ -484,6 +484,9 @@ MessageQueue& MessageMatcher::queue_of(const Message& message) {
 
 void MessageMatcher::withdraw(MessageId id) {
   const Message::Phase phase = messages_[id].phase;
+  if (phase == Message::Phase::planned) {
+    return forget(id);  // not in a queue yet
+  }
   if (phase != Message::Phase::pending) {
     expects(phase == Message::Phase::stuck || phase == Message::Phase::failed,
             "a message on its way arrives");

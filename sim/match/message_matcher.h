@@ -146,7 +146,7 @@ class MessageMatcher {
   bool is_current(MessageId id, Rank rank, std::int64_t seq) const;
   // Later messages reuse its memory.
   void forget(MessageId id);
-  // Withdraws a pending message, for a rank whose wait for it failed.
+  // Withdraws a planned or pending message, for a rank whose wait for it failed.
   void withdraw(MessageId id);
 
   // For comparing states: message_state.cc.

@@ -85,8 +85,6 @@ void broadcast_coalesced(const TensorList& tensors, Rank root, std::int64_t chun
   if (tensors.empty()) {
     return;
   }
-  expects(root >= 0 && root < group.size(), "tensors are broadcast by a member");
-  const Rank source = group.members().ranks[static_cast<std::size_t>(root)];
   const bool is_root = group.rank() == root;
   std::deque<Flight> flights;
   for (const std::vector<std::uint32_t>& bucket : assign_buckets(tensors, {&chunk_bytes, 1})) {
@@ -95,7 +93,7 @@ void broadcast_coalesced(const TensorList& tensors, Rank root, std::int64_t chun
       flight.parts.push_back(tensors[index]);
     }
     flight.flat = flatten(flight.parts);
-    flight.work = broadcast(flight.flat, source, {.group = group, .async_op = true}, site);
+    flight.work = broadcast_in_group(flight.flat, root, {.group = group, .async_op = true}, site);
     flights.push_back(std::move(flight));
     if (flights.size() >= in_flight_max) {
       land(flights.front(), is_root);

@@ -24,8 +24,9 @@ using BucketIndices = std::vector<std::vector<std::uint32_t>>;
 BucketIndices assign_buckets(std::span<const Tensor> tensors, std::span<const std::int64_t> limits,
                              std::span<const std::uint32_t> indices = {});
 
-// Overwrites all ranks' `tensors` with those of `root` (a rank of the group), in flat broadcasts of at most
-// `chunk_bytes`, per dtype in order of first appearance. Two are in flight at a time. Blocks.
+// Overwrites all ranks' `tensors` with those of `root`, a rank of the group (after a mismatched call it can be any
+// number, which the backend refuses), in flat broadcasts of at most `chunk_bytes`, per dtype in order of first
+// appearance. Two are in flight at a time. Blocks.
 void broadcast_coalesced(const TensorList& tensors, Rank root, std::int64_t chunk_bytes,
                          const ProcessGroup& group, Site site);
 

@@ -383,6 +383,20 @@ TEST_CASE("groups that nobody destroyed are a leak where that is asked for", "[g
   CHECK(kind(run(options, program(true))) == "ok");
 }
 
+TEST_CASE("a group that ranks give different names has the lowest rank's", "[groups][fiber]") {
+  for (const std::uint64_t seed : {0, 1, 2, 3, 4}) {
+    Options options = nccl(3);
+    options.seed = seed;
+    const Report report = run(options, [](Rank rank) {
+      const ProcessGroup made = new_group(std::vector<Rank>{0, 1, 2}, {.name = "by" + std::to_string(rank)});
+      if (rank > 0) {
+        all_reduce(one(), {.group = made});
+      }
+    });
+    CHECK(finding(report).at->call.group == "by0");
+  }
+}
+
 TEST_CASE("reports about groups and keys do not depend on the order in which ranks run", "[groups][fiber]") {
   std::vector<std::string> reports;
   for (const std::uint64_t seed : {0, 1, 2, 3, 4}) {

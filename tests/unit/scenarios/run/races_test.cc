@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/run/explore_scenario.h"
 #include "scenarios/run/runner.h"
 #include "sim/explore/schedules.h"
 #include "tests/catch.h"
@@ -27,6 +28,11 @@ std::string outcome_of(const Report& report) {
              ? word
              : fmt::format("{}/{} {}", word, to_string(finding->kind), to_string(finding->culprits));
 }
+
+// Held back until rank 0 waits in the all_reduce, rank 1 makes its first call so late that rank 0 dies before the end.
+const char* const rank_dies_after_its_call =
+    R"({"world_size": 2, "backend": "gloo", "faults": [{"kind": "crash", "ranks": [0], "at": "3ms"}], "program": [
+      {"store_add": "count", "value": 1}, {"compute": "2ms"}, {"all_reduce": {"numel": 2}}]})";
 
 std::string outcome_of(const std::string& text) { return outcome_of(run_text(text)); }
 
@@ -110,7 +116,7 @@ TEST_CASE("a slow rank against a limit is a race, and the numbers are told", "[s
   CHECK(outcome_of(report) == "race/watchdog_timeout 0");
   CHECK(finding_of(report.verdict)->headline ==
         "rank 0 reaches barrier #0 on world after ranks 1-3 have given up");
-  CHECK(finding_of(report.verdict)->cause.starts_with("nobody is missing: rank 0 arrives after "));
+  CHECK(finding_of(report.verdict)->cause.starts_with("no rank is missing: rank 0 arrives after "));
   CHECK(outcome_of(program("1h")) == "ok");
 }
 
@@ -164,6 +170,38 @@ TEST_CASE("a tensor that a send nobody receives still reads holds up who writes 
   CHECK(outcome_of(R"({"world_size": 2, "backend": "nccl", "communicators": "eager", "programs": {
     "0": [{"isend": {"tensor": "t", "numel": 8, "value": 1}, "dst": 1, "as": "sent"}, {"fill": "t", "value": 2}],
     "1": []}})") == "race/write_before_wait 0");
+}
+
+TEST_CASE("threads of a rank that wait for one call are let through it together", "[scenarios][fiber]") {
+  // Both threads wait for the second gather, whose root is missing: the others get through, as on Gloo.
+  const Report report = run_text(R"({"world_size": 3, "backend": "gloo", "program": [
+      {"if": "rank == 2", "do": [{"all_reduce": {"numel": 17}}]},
+      {"parallel": [[{"gather": {"numel": 3}, "async_op": true, "as": "w"}, {"wait": "w"}],
+                    [{"gather": {"numel": 3}, "async_op": true, "as": "w"}, {"wait": "w"}]]}]})");
+  CHECK(outcome_of(report) == "mismatch/op_mismatch 2");
+}
+
+TEST_CASE("where a rank dies at a time, a search that holds calls back also counts the run that does not",
+          "[explore][scenarios][fiber]") {
+  const Scenario scenario = parse_scenario(rank_dies_after_its_call, "test.json");
+  CHECK(outcome_of(run(scenario)) == "ok");
+  const Report report = explore(scenario, {});
+  REQUIRE(report.search);
+  CHECK(report.search->outcomes ==
+        std::vector<Outcome>{{"ok", FindingKind::ok, 1}, {"deadlock", FindingKind::rank_crashed, 1}});
+  CHECK_FALSE(report.exhaustive);
+}
+
+TEST_CASE("a model whose source of parameters a foreign call has given is refused as on the backend",
+          "[scenarios][fiber]") {
+  for (const std::string backend : {"gloo", "nccl"}) {
+    const Report report =
+        run_text(R"({"world_size": 2, "backend": ")" + backend +
+                 R"(", "objects": {"model": {"kind": "ddp", "parameters": [6, 3]}}, "program": [
+      {"if": "rank == 0", "do": [{"join": ["model"], "do": []}], "else": [{"all_reduce": {"numel": 1, "value": 0}},
+       {"all_reduce": {"numel": 1, "dtype": "int64", "reduce_op": "MAX", "value": 5}}]}]})");
+    CHECK_THAT(finding_of(report.verdict)->headline, Contains("invalid root"));
+  }
 }
 
 }  // namespace rollcall::scenario
