@@ -28,6 +28,15 @@ struct DumpCall {
   std::vector<std::string> output_dtypes;
 
   bool is_message() const { return source >= 0; }
+  // Of what all members pass: the output of a scatter, whose inputs only the root has; otherwise the inputs.
+  const std::vector<std::vector<std::int64_t>>& common_shapes() const {
+    return op == "scatter" ? outputs : inputs;
+  }
+  const std::vector<std::string>& common_dtypes() const {
+    return op == "scatter" ? output_dtypes : input_dtypes;
+  }
+  // Of the first of these; empty if there is none.
+  std::string dtype() const { return common_dtypes().empty() ? "" : common_dtypes().front(); }
   // Closes a batch of messages, or of collectives.
   bool is_marker() const { return op == "coalesced"; }
   // Gloo's recorder (ProcessGroupGloo.cpp, enqueue) keeps collectives only. It records that a call ended, but not

@@ -49,7 +49,7 @@ class AbsenceJudge {
     diagnosis.finding.culprits = absent_;
     diagnosis.confidence = Diagnosis::Confidence::medium;
     set_place(job_, node, absent_, diagnosis);
-    diagnosis.finding.headline = fmt::format("{} left no dump, and everybody waits for {}",
+    diagnosis.finding.headline = fmt::format("{} left no dump, and all other ranks wait for {}",
                                              ranks_phrase(absent_), is_plural(absent_) ? "them" : "it");
     diagnosis.finding.cause =
         fmt::format("{} ended or was killed before it could write its dump", ranks_phrase(absent_));
@@ -154,7 +154,7 @@ class AbsenceJudge {
       node = strayed.contains(each.ranks.front()) ? &each : node;
     }
     set_place(job_, *node, absent_, diagnosis);
-    finding.headline = fmt::format("{} made {} after another number of messages than before",
+    finding.headline = fmt::format("{} made {} after a different number of messages than before",
                                    ranks_phrase(strayed), call_phrase(finding.at->call));
     finding.cause =
         fmt::format("{} may wait for a message that was never sent or received", ranks_phrase(absent_));
@@ -295,7 +295,7 @@ class AbsenceJudge {
       diagnosis.confidence = Diagnosis::Confidence::medium;
       diagnosis.alternatives = {FindingKind::stuck_host};
     }
-    finding.headline = fmt::format("{} left out a message and went on", ranks_phrase(absent_));
+    finding.headline = fmt::format("{} skipped a message and continued", ranks_phrase(absent_));
     finding.cause = fmt::format("{} is never answered", call_phrase(finding.at->call));
     finding.advice = "post one recv for every send, between the same two ranks and in the same order";
     diagnosis.evidence.push_back(fmt::format(
@@ -370,7 +370,7 @@ class AbsenceJudge {
         with_verb(absent_, "has", "have"), is_plural(absent_) ? "issue" : "issues",
         is_plural(absent_) ? "they are" : "it is", is_plural(absent_) ? "they" : "it");
     finding.advice = fmt::format(
-        "look at what {} did after the last recorded call: data loading, a lock, an exception handler, the "
+        "check what {} did after the last recorded call: data loading, a lock, an exception handler, the "
         "end of its data",
         ranks_phrase(absent_));
     for (const Rank rank : absent_.to_vector()) {
@@ -378,6 +378,7 @@ class AbsenceJudge {
     }
     add_stacks(diagnosis);
     doubt_peer(node, diagnosis);
+    doubt_minority(node, diagnosis);
     doubt_start(diagnosis);
   }
 
@@ -432,6 +433,18 @@ class AbsenceJudge {
           fmt::format("the host stack of {} (py-spy dump --pid): inside the loop it is stuck, past the loop "
                       "it left early",
                       ranks_phrase(unseen)));
+    }
+  }
+
+  // If no more ranks wait than are absent, no majority says who is right. And the recorder of Gloo does not show where
+  // an absent rank is: it may wait for one of those that wait for it.
+  void doubt_minority(const WaitNode& node, Diagnosis& diagnosis) const {
+    const RankSet waiting = ranks_of(node);
+    if (waiting.size() <= absent_.size() && difference(absent_, ranks_of_gloo(job_)).empty()) {
+      diagnosis.confidence = std::max(diagnosis.confidence, Diagnosis::Confidence::medium);
+      diagnosis.evidence.push_back(fmt::format(
+          "{} may wait for {} in a message, the store or new_group: Gloo's recorder keeps collectives only",
+          ranks_phrase(absent_), ranks_phrase(waiting)));
     }
   }
 

@@ -17,7 +17,7 @@ constexpr std::size_t chain_max = 64;
 void set_arguments(const DumpCase& job, const DumpRecord& record, Call& call) {
   const DumpCall& recorded = job.view.job.calls[record.call];
   call.numel = recorded_elements(recorded);
-  call.dtype = recorded.input_dtypes.empty() ? "" : recorded.input_dtypes.front();
+  call.dtype = recorded.dtype();
   if (recorded.is_message()) {
     const Rank group_rank = recorded.op == "send" ? recorded.destination : recorded.source;
     call.peer = job.view.member_of(record.group, group_rank);
@@ -151,7 +151,7 @@ Call name_node(const DumpCase& job, const WaitNode& node) {
 // A dump may claim anything, so this guards against overflow.
 std::int64_t recorded_elements(const DumpCall& call) {
   std::int64_t total = 0;
-  for (const std::vector<std::int64_t>& shape : call.inputs) {
+  for (const std::vector<std::int64_t>& shape : call.common_shapes()) {
     std::int64_t count = 1;
     for (const std::int64_t extent : shape) {
       if (__builtin_mul_overflow(count, extent, &count)) {
@@ -166,7 +166,7 @@ std::int64_t recorded_elements(const DumpCall& call) {
 }
 
 std::string arguments_phrase(const DumpCall& call) {
-  const std::string dtype = call.input_dtypes.empty() ? "" : call.input_dtypes.front();
+  const std::string dtype = call.dtype();
   const bool says_nothing = call.inputs.empty() && call.outputs.empty() && dtype.empty();
   return says_nothing ? call.op : fmt::format("{} of {} {}", call.op, shapes_phrase(call), dtype);
 }

@@ -74,7 +74,7 @@ Call name_call(const DumpCase& job, const RankOps& ops, const DumpOp& op);
 Call name_message(const DumpCase& job, const RankOps& ops, std::uint32_t record);
 // The call that holds up the ranks of a node.
 Call name_node(const DumpCase& job, const WaitNode& node);
-// The number of elements of all inputs together; -1: more than can be counted.
+// The number of elements of what all members of the call pass; -1: more than can be counted.
 std::int64_t recorded_elements(const DumpCall& call);
 // "all_reduce of [4096] Float".
 std::string arguments_phrase(const DumpCall& call);

@@ -127,7 +127,8 @@ class CycleJudge {
     diagnosis.finding.headline =
         fmt::format("{} never used {}, which the other members wait in", ranks_phrase(outsiders), group);
     diagnosis.finding.cause =
-        fmt::format("{} not in the pg_config of {}, though a member", group, ranks_phrase(outsiders));
+        fmt::format("{} is not in the pg_config of {}, although {} of it", group, ranks_phrase(outsiders),
+                    is_plural(outsiders) ? "they are members" : "it is a member");
     diagnosis.finding.advice = "call new_group and the group's collectives on every member, in one order";
   }
 
@@ -289,7 +290,7 @@ class CycleJudge {
           fmt::format("{} alone made {}", ranks_phrase(finding.culprits), call_phrase(finding.at->call));
       finding.cause = "it waits there for ranks that wait for it in a call of every step";
       finding.advice =
-          "make the call on all ranks or on none; an async call that nobody waits for counts too";
+          "make the call on all ranks or on none; an async call that no rank waits for counts too";
     } else if (left_out) {
       finding.headline = fmt::format("{} went past {} without making it", ranks_phrase(finding.culprits),
                                      call_phrase(finding.at->call));
@@ -297,7 +298,7 @@ class CycleJudge {
       finding.advice = "look for a branch around that call that depends on the rank or on local data";
     } else {
       finding.headline = fmt::format(
-          "{} {} groups in another order than the others; all wait for each other in a cycle",
+          "{} {} groups in a different order than the others; all wait for each other in a cycle",
           with_verb(finding.culprits, "uses", "use"), is_plural(finding.culprits) ? "their" : "its");
       finding.cause =
           fmt::format("{} in {} groups wait for each other, each behind a call the other has not reached",

@@ -144,7 +144,7 @@ void say_nothing_found(const JobDump& job, Diagnosis& diagnosis) {
   diagnosis.finding.headline =
       log_shows_timeout(job.facts)
           ? "a log says that a call timed out, and nothing that was read says who is to blame"
-          : "nothing that was read blames anybody, and nothing shows that the job is at work";
+          : "nothing that was read blames any rank, and nothing shows that the job is running";
   for (const LogFact& fact : job.facts) {
     if (fact.kind == LogFact::Kind::stack && !fact.op.empty()) {
       diagnosis.evidence.push_back(fmt::format("{}: {} in {}{}", fact.place,

@@ -200,8 +200,7 @@ class MismatchJudge {
     if (a.op != b.op) {
       return FindingKind::op_type_mismatch;
     }
-    const bool same_shapes = shapes_may_differ(a.op) || (a.inputs == b.inputs && a.outputs == b.outputs);
-    return same_shapes ? FindingKind::dtype_mismatch : FindingKind::size_mismatch;
+    return same_shapes(a, b) ? FindingKind::dtype_mismatch : FindingKind::size_mismatch;
   }
 
   void name_kind(const Blamed& blamed, const Shift& shift, Diagnosis& diagnosis) const {
@@ -296,7 +295,7 @@ void MismatchJudge::word(const Blamed& blamed, const Shift& shift, Diagnosis& di
           fmt::format("{} alone made {}; everything after it is off by {}", who, there, shift.count);
       finding.cause = fmt::format("the calls of {} after it are those the others make earlier", who);
       finding.advice =
-          "make the call on all ranks or on none; an async call that nobody waits for counts too";
+          "make the call on all ranks or on none; an async call that no rank waits for counts too";
       break;
     case Shift::Kind::repeated:
       finding.headline = fmt::format("{} repeated its calls from {} on", who, there);

@@ -12,15 +12,18 @@ namespace {
 // Records farther back than this belong to another batch.
 constexpr std::size_t batch_span_max = 4096;
 
-// What must agree between the ranks of one call: shapes, or even dtypes, may differ for some operations.
-enum class Comparison : std::uint8_t { everything, op_and_dtypes, op_only };
+// What must agree between the ranks of one call.
+enum class Comparison : std::uint8_t {
+  everything,
+  common,  // what all members pass: only the root has the lists
+  dtypes,  // sizes may differ from rank to rank
+};
 
 Comparison comparison_of(const std::string& op) {
   if (op.find("all_to_all") != std::string::npos || op.find("alltoall") != std::string::npos) {
-    return Comparison::op_and_dtypes;
+    return Comparison::dtypes;
   }
-  const bool only_root_has_all = op == "gather" || op == "scatter";
-  return only_root_has_all ? Comparison::op_only : Comparison::everything;
+  return op == "gather" || op == "scatter" ? Comparison::common : Comparison::everything;
 }
 
 bool in_time(const DumpRecord& record) {
@@ -183,7 +186,19 @@ bool has_root(const std::string& op) {
   return std::find(rooted.begin(), rooted.end(), op) != rooted.end();
 }
 
-bool shapes_may_differ(const std::string& op) { return comparison_of(op) != Comparison::everything; }
+bool shapes_may_differ(const std::string& op) { return comparison_of(op) == Comparison::dtypes; }
+
+bool same_shapes(const DumpCall& a, const DumpCall& b) {
+  switch (comparison_of(a.op)) {
+    case Comparison::everything:
+      return a.inputs == b.inputs && a.outputs == b.outputs;
+    case Comparison::common:
+      return a.common_shapes() == b.common_shapes();
+    case Comparison::dtypes:
+      return true;
+  }
+  return true;
+}
 
 std::vector<std::uint64_t> agreement_tokens(const JobDump& job) {
   using Shapes = std::vector<std::vector<std::int64_t>>;
@@ -193,15 +208,20 @@ std::vector<std::uint64_t> agreement_tokens(const JobDump& job) {
   std::vector<std::uint64_t> tokens;
   tokens.reserve(job.calls.size());
   for (const DumpCall& call : job.calls) {
-    const Comparison comparison = comparison_of(call.op);
     Key key{call.op, call.source, call.destination, {}, {}, {}, {}};
-    if (comparison == Comparison::everything) {
-      std::get<3>(key) = call.inputs;
-      std::get<4>(key) = call.outputs;
-    }
-    if (comparison != Comparison::op_only) {
-      std::get<5>(key) = call.input_dtypes;
-      std::get<6>(key) = call.output_dtypes;
+    switch (comparison_of(call.op)) {
+      case Comparison::everything:
+        key = {call.op,      call.source,       call.destination,  call.inputs,
+               call.outputs, call.input_dtypes, call.output_dtypes};
+        break;
+      case Comparison::common:
+        std::get<3>(key) = call.common_shapes();
+        std::get<5>(key) = call.common_dtypes();
+        break;
+      case Comparison::dtypes:
+        std::get<5>(key) = call.input_dtypes;
+        std::get<6>(key) = call.output_dtypes;
+        break;
     }
     tokens.push_back(numbers.emplace(std::move(key), numbers.size() + 1).first->second);
   }

@@ -44,11 +44,13 @@ struct RankOps {
 // True for operations with a root. The root is not recorded, and it may finish before all ranks make the call.
 bool has_root(const std::string& op);
 
-// True for operations whose shapes may differ from rank to rank.
+// True for operations whose shapes may differ from rank to rank: all-to-all.
 bool shapes_may_differ(const std::string& op);
+// True unless shapes that have to agree differ. Both calls are of one operation.
+bool same_shapes(const DumpCall& a, const DumpCall& b);
 
-// By index into JobDump::calls: a number shared by calls that may meet in one collective. Operations
-// whose shapes differ from rank to rank (gather, scatter, all-to-all) are compared without them.
+// By index into JobDump::calls: a number shared by calls that may meet in one collective. Shapes that may differ from
+// rank to rank are not compared, and of gather and scatter only what all members pass.
 std::vector<std::uint64_t> agreement_tokens(const JobDump& job);
 
 // `tokens` from agreement_tokens.

@@ -243,7 +243,8 @@ void doubt_standing(const DumpCase& job, Diagnosis& diagnosis) {
   }
   diagnosis.confidence = Diagnosis::Confidence::low;
   diagnosis.evidence.emplace_back(
-      "nothing shows that the job went on: ranks that wait for a group, a communicator, a key of the store "
+      "nothing shows that the job made progress: ranks that wait for a group, a communicator, a key of the "
+      "store "
       "or their "
       "own host would leave the same, and roots, reduce ops and splits are not recorded");
   diagnosis.would_settle.emplace_back(second_dump);

@@ -142,8 +142,11 @@ class RecordedPrograms {
           .kind = *kind,
           .group = names_[op.group],
           .seq = recorded.is_message() && record.p2p_seq != 0 ? record.p2p_seq : record.collective_seq,
-          .numel = recorded_elements(recorded)};
-      call.dtype = recorded.input_dtypes.empty() ? "" : recorded.input_dtypes.front();
+          .numel = 0};
+      if (!shapes_may_differ(recorded.op)) {
+        call.numel = recorded_elements(recorded);
+        call.dtype = recorded.dtype();
+      }
       if (const DumpFrame* frame = user_frame(dumps_, record)) {
         call.label = frame->function;
         call.site = fmt::format("{}:{}", frame->file, frame->line);

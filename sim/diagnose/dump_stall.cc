@@ -97,7 +97,7 @@ class StallJudge {
     set_group(job_, ops.front()->group, diagnosis);
     finding.headline = fmt::format("{} no completions since {}, which its peers have finished",
                                    with_verb(blind, "has seen", "have seen"), call_phrase(finding.at->call));
-    finding.cause = "its device failed, or the thread that watches it; the host goes on issuing calls";
+    finding.cause = "its device failed, or the thread that watches it; the host keeps issuing calls";
     finding.advice = fmt::format("look for device errors (Xid, ECC, CUDA) on {}", ranks_phrase(blind));
     diagnosis.evidence.push_back(
         fmt::format("{} unfinished on rank {} that a peer has finished",
@@ -115,7 +115,7 @@ class StallJudge {
     finding.cause =
         fmt::format("an earlier kernel never finishes on the device of {}", ranks_phrase(waiting_));
     finding.advice = fmt::format(
-        "look at the kernels before it on {}: an endless loop, a wait on another stream, a device error",
+        "check the kernels before it on {}: an endless loop, a wait on another stream, a device error",
         ranks_phrase(waiting_));
     diagnosis.evidence.push_back(
         fmt::format("started on {}, only scheduled on {}", ranks_phrase(started_), ranks_phrase(waiting_)));
@@ -145,7 +145,7 @@ class StallJudge {
                                    call_phrase(finding.at->call));
     finding.cause = "one device may be stuck before it, or the network; the dumps do not say which";
     finding.advice =
-        "look at the devices and links of these ranks, and let the next run record when calls start";
+        "check the devices and links of these ranks, and let the next run record when calls start";
     diagnosis.evidence.push_back(
         "no rank recorded when calls start, so a call that runs looks like one that waits");
     diagnosis.would_settle.push_back(

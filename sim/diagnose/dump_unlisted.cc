@@ -48,13 +48,13 @@ std::optional<Diagnosis> judge_unlisted(const DumpCase& job) {
   if (is_crossing) {
     finding.headline =
         fmt::format("{} wait in different groups for members that are not listed", ranks_phrase(waiting));
-    finding.cause = "each may wait for another that uses its groups in another order";
+    finding.cause = "each may wait for another that uses its groups in a different order";
     finding.advice = "use the groups in the same order on all ranks";
   } else {
     finding.headline = fmt::format(
         "all other ranks wait, in groups whose members are not listed; {} does not", ranks_phrase(free));
     finding.cause = fmt::format("{} may be the member that they wait for", ranks_phrase(free));
-    finding.advice = fmt::format("look at what {} did after its last recorded call", ranks_phrase(free));
+    finding.advice = fmt::format("check what {} did after its last recorded call", ranks_phrase(free));
     diagnosis.alternatives = {FindingKind::partial_subgroup, FindingKind::early_exit};
   }
   diagnosis.evidence.push_back(

@@ -262,16 +262,17 @@ class LogJudge {
       diagnosis.finding.headline =
           fmt::format("{} did not reach {}", ranks_phrase(missing), call_text(*facts.front()));
       diagnosis.finding.cause = "the others reached it and waited until the timeout";
-      diagnosis.finding.advice = fmt::format(
-          "look at what {} did instead: its log, or its stack (py-spy dump)", ranks_phrase(missing));
+      diagnosis.finding.advice = fmt::format("check what {} did instead: its log, or its stack (py-spy dump)",
+                                             ranks_phrase(missing));
       diagnosis.evidence.push_back(fmt::format("{} names {}", facts.front()->place, ranks_phrase(missing)));
       if (!beyond.empty()) {
-        diagnosis.evidence.push_back(fmt::format("{} did not come either, and made a call that {} never made",
-                                                 ranks_phrase(beyond), ranks_phrase(missing)));
+        diagnosis.evidence.push_back(
+            fmt::format("{} did not arrive either, and made a call that {} never made", ranks_phrase(beyond),
+                        ranks_phrase(missing)));
       }
       if (!waited.empty()) {
         diagnosis.evidence.push_back(fmt::format(
-            "{} did not come either, and waited for others until the timeout", ranks_phrase(waited)));
+            "{} did not arrive either, and waited for others until the timeout", ranks_phrase(waited)));
       }
       diagnosis.would_settle.push_back(fmt::format("the log or the host stack of {}", ranks_phrase(missing)));
       return diagnosis;
@@ -360,8 +361,8 @@ class LogJudge {
     diagnosis.finding.cause =
         is_known ? fmt::format("the watchdog of {} has seen no later call enqueued", ranks_phrase(missing))
                  : fmt::format("{} did not report a timeout as the others did", ranks_phrase(missing));
-    diagnosis.finding.advice = fmt::format("look at what {} did instead: its log, or its stack (py-spy dump)",
-                                           ranks_phrase(missing));
+    diagnosis.finding.advice =
+        fmt::format("check what {} did instead: its log, or its stack (py-spy dump)", ranks_phrase(missing));
     diagnosis.evidence.push_back(fmt::format("{}: {} timed out", first->place, call_text(*first)));
     diagnosis.would_settle.push_back(
         "Flight Recorder dumps (TORCH_NCCL_DUMP_ON_TIMEOUT=1, TORCH_FR_BUFFER_SIZE=2000)");
@@ -396,8 +397,7 @@ class LogJudge {
     diagnosis.finding.headline =
         fmt::format("{} not see the end of {}, which {} completed", with_verb(waiting, "does", "do"),
                     call_text(late), with_verb(done, "has", "have"));
-    diagnosis.finding.cause =
-        "its device does not get to the call, or the thread that watches it stands still";
+    diagnosis.finding.cause = "its device does not get to the call, or the thread that watches it is stuck";
     diagnosis.finding.advice =
         fmt::format("look for device errors (Xid, ECC, CUDA) on {}", ranks_phrase(waiting));
     diagnosis.evidence.push_back(fmt::format("{}: {} timed out", late.place, call_text(late)));
@@ -443,7 +443,7 @@ class LogJudge {
               : fmt::format("{} launched a collective that the others have not", ranks_phrase(odd));
       diagnosis.finding.cause =
           fmt::format("most ranks have launched {} on communicator {}", most->first, name);
-      diagnosis.finding.advice = fmt::format("look at the host stack of {}", ranks_phrase(odd));
+      diagnosis.finding.advice = fmt::format("inspect the host stack of {}", ranks_phrase(odd));
       diagnosis.group_name = name;
       diagnosis.evidence.push_back(fmt::format("{}: NCCL RAS counts launches per rank", places.at(name)));
       diagnosis.would_settle.push_back(
@@ -533,7 +533,7 @@ void add_log_evidence(const std::vector<LogFact>& facts, bool has_moved, Diagnos
     return;
   }
   if (log->finding.culprits.empty()) {
-    diagnosis.evidence.push_back(fmt::format("beside the recordings: {}", source));
+    diagnosis.evidence.push_back(fmt::format("in addition to the recordings: {}", source));
     return;
   }
   if (log->finding.culprits == diagnosis.finding.culprits) {
@@ -552,7 +552,7 @@ void add_log_evidence(const std::vector<LogFact>& facts, bool has_moved, Diagnos
                          log->confidence == Confidence::low && !log_shows_timeout(facts);
   const bool is_at_work = has_moved && !has(facts, Kind::ended);
   if (is_quiet && !knows_more && (is_at_work || is_glance)) {
-    diagnosis.evidence.push_back(fmt::format("beside the recordings: {}", source));
+    diagnosis.evidence.push_back(fmt::format("in addition to the recordings: {}", source));
     return;
   }
   if (is_open(diagnosis) && (!log->finding.tie || is_quiet)) {

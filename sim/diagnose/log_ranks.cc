@@ -123,7 +123,7 @@ std::optional<Diagnosis> judge_fewest_calls(const std::map<Rank, LoggedCalls>& l
   set_op(last.op, {}, behind, diagnosis);
   diagnosis.finding.headline = fmt::format("{} made fewer calls than any other rank", ranks_phrase(behind));
   diagnosis.finding.cause = fmt::format("its last is {} of {}", last.op, last.shape);
-  diagnosis.finding.advice = fmt::format("look at what {} did after that call", ranks_phrase(behind));
+  diagnosis.finding.advice = fmt::format("check what {} did after that call", ranks_phrase(behind));
   diagnosis.evidence.push_back(
       fmt::format("{}: the last call in the log of {}", last.place, ranks_phrase(behind)));
   diagnosis.would_settle.push_back(dumps_would_say);
@@ -162,9 +162,10 @@ std::optional<Diagnosis> judge_errors(const std::vector<LogFact>& facts) {
                                      Confidence::medium, culprits);
   const LogFact& shown = error != nullptr ? *error : *root;
   diagnosis.finding.headline =
-      fmt::format("{} failed by {}", ranks_phrase(culprits), is_plural(culprits) ? "themselves" : "itself");
+      fmt::format("{} failed with {}", ranks_phrase(culprits),
+                  is_plural(culprits) ? "errors of their own" : "an error of its own");
   diagnosis.finding.cause = shown.text;
-  diagnosis.finding.advice = "mend that error first; what the other ranks report follows from it";
+  diagnosis.finding.advice = "fix that error first; the errors of the other ranks follow from it";
   if (error != nullptr) {
     diagnosis.evidence.push_back(
         fmt::format("{}: {}{}", error->place, error->text,
@@ -174,8 +175,8 @@ std::optional<Diagnosis> judge_errors(const std::vector<LogFact>& facts) {
     diagnosis.evidence.push_back(fmt::format("{}: torchrun saw it fail first: {}", root->place, root->text));
   }
   if (!victims.empty()) {
-    diagnosis.evidence.push_back(
-        fmt::format("{} only that a peer is gone, or did not come", with_verb(victims, "reports", "report")));
+    diagnosis.evidence.push_back(fmt::format("{} only that a peer is gone, or did not arrive",
+                                             with_verb(victims, "reports", "report")));
   }
   return diagnosis;
 }
@@ -192,7 +193,7 @@ std::optional<Diagnosis> judge_ends(const std::vector<LogFact>& facts) {
        "that "
        "is no longer there"},
       {Kind::stopped, FindingKind::stuck_host,
-       "let the process go on, or find out what holds it: the stack says where"},
+       "let the process continue, or find out what blocks it: the stack says where"},
       {Kind::exited, FindingKind::early_exit,
        "give every rank the same number of iterations, or wrap the loop in Join"},
   }};
@@ -355,7 +356,7 @@ std::optional<Diagnosis> judge_call_lists(const std::vector<LogFact>& facts) {
       "the last call of {} is {} #{}, that of {} is {} #{}", ranks_phrase(odd), own.op, own.seq,
       ranks_phrase(is_extra ? behind : ahead), is_extra ? lists.at(behind.first()).last().op : waiting.op,
       is_extra ? lists.at(behind.first()).last().seq : waiting.seq);
-  diagnosis.finding.advice = fmt::format("look at what {} did after that call", ranks_phrase(odd));
+  diagnosis.finding.advice = fmt::format("check what {} did after that call", ranks_phrase(odd));
   diagnosis.evidence.push_back(
       fmt::format("{}: the last call in the log of {}", own.place, ranks_phrase(odd)));
   diagnosis.would_settle.push_back(fmt::format("the host stack of {} (py-spy dump)", ranks_phrase(odd)));
@@ -436,7 +437,7 @@ std::optional<Diagnosis> judge_silence(const std::vector<LogFact>& facts) {
     set_op(shown.op, failed, {}, diagnosis);
     diagnosis.finding.headline = fmt::format("{} waited in messages until the timeout", ranks_phrase(failed));
     diagnosis.finding.cause =
-        fmt::format("nobody was left to answer: {} in {}", ranks_phrase({failed.first()}), shown.op);
+        fmt::format("no rank was left to answer: {} in {}", ranks_phrase({failed.first()}), shown.op);
     diagnosis.finding.advice = "post one recv for every send; let one side of each pair send first";
     diagnosis.evidence.push_back(fmt::format("{}: {}", shown.place, shown.text));
     return diagnosis;
@@ -456,11 +457,11 @@ std::optional<Diagnosis> judge_silence(const std::vector<LogFact>& facts) {
       fmt::format("{} no error, and {} for {}", with_verb(silent, "reports", "report"),
                   with_verb(failed, "waited", "waited"), is_plural(silent) ? "them" : "it");
   diagnosis.finding.cause =
-      is_gone ? "its process ended, or was ended, without a word; or it did not come, and those that "
+      is_gone ? "its process exited or was killed silently; or it did not arrive, and those that "
                 "waited ended each other"
-              : "it did not come to the call in which the others timed out";
+              : "it did not reach the call in which the others timed out";
   diagnosis.finding.advice =
-      fmt::format("look at what {} did instead: its stack (py-spy dump), the kernel's log for a kill",
+      fmt::format("check what {} did instead: its stack (py-spy dump), the kernel's log for a kill",
                   ranks_phrase(silent));
   diagnosis.evidence.push_back(fmt::format("{}: {}{}", shown.place, shown.text,
                                            shown.site.empty() ? "" : fmt::format(" (at {})", shown.site)));
@@ -504,7 +505,7 @@ std::optional<Diagnosis> judge_host_stacks(const std::vector<LogFact>& facts) {
         fmt::format("{} in {}, and {} in {}", with_verb(elsewhere, "is", "are"),
                     stacks.at(elsewhere.first())->text, with_verb(most, "waits", "wait"), op);
     diagnosis.finding.cause = fmt::format("the program of {} is elsewhere", ranks_phrase(elsewhere));
-    diagnosis.finding.advice = fmt::format("look at {}", stacks.at(elsewhere.first())->site.empty()
+    diagnosis.finding.advice = fmt::format("inspect {}", stacks.at(elsewhere.first())->site.empty()
                                                              ? stacks.at(elsewhere.first())->text
                                                              : stacks.at(elsewhere.first())->site);
     diagnosis.evidence = {describe(elsewhere), describe(most)};
@@ -526,7 +527,7 @@ std::optional<Diagnosis> judge_host_stacks(const std::vector<LogFact>& facts) {
     Diagnosis diagnosis = diagnosis_of(FindingKind::partial_subgroup, Confidence::low, others);
     diagnosis.may_be_healthy = !log_shows_timeout(facts);
     diagnosis.would_settle.push_back(
-        "the same stacks some seconds later: ranks that are only slower have come to the same call by then");
+        "the same stacks some seconds later: ranks that are only slower have reached the same call by then");
     diagnosis.alternatives = {FindingKind::extra_collective};
     set_op(stacks.at(grouping.first())->op, grouping, others, diagnosis);
     diagnosis.finding.headline = fmt::format("{} not in {}, which every rank has to call",

@@ -124,8 +124,9 @@ TEST_CASE("the dumps of a simulated hang blame the ranks that the simulation bla
   CHECK(same > 0);
 }
 
-TEST_CASE("dumps of a hang are sure of no other fault than the simulation proves, nor half sure of other ranks",
-          "[flight-recorder][fiber]") {
+TEST_CASE(
+    "dumps of a hang are sure of no other fault than the simulation proves, nor half sure of other ranks",
+    "[flight-recorder][fiber]") {
   std::size_t sure = 0;
   for (const fs::path& file : test::shipped_scenarios()) {
     const RecordedRun run = record_run(load_scenario(file.string()));
@@ -165,7 +166,8 @@ TEST_CASE("rank 0 sends to 2, rank 1 receives from 0: dumps leave open whether a
   CHECK(std::ranges::find(diagnosis.alternatives, FindingKind::p2p_mismatch) != diagnosis.alternatives.end());
 }
 
-TEST_CASE("who sends too much is to blame, although Gloo ended the process of its peer", "[flight-recorder][fiber]") {
+TEST_CASE("who sends too much is to blame, although Gloo ended the process of its peer",
+          "[flight-recorder][fiber]") {
   const RecordedRun run = record_run(parse_scenario(R"({"version": 1, "world_size": 6, "backend": "gloo",
     "mesh": {"shape": [3, 2], "dim_names": ["pp", "dp"]},
     "program": [{"all_reduce": {"numel": "rank == 5 ? 1012 : 1000", "group": "dp"}}]})",
@@ -177,8 +179,9 @@ TEST_CASE("who sends too much is to blame, although Gloo ended the process of it
   CHECK(diagnosis.confidence != Diagnosis::Confidence::high);
 }
 
-TEST_CASE("on Gloo, whom few ranks wait for is the best guess where others may wait in messages, and no alarm",
-          "[flight-recorder][fiber]") {
+TEST_CASE(
+    "on Gloo, whom few ranks wait for is the best guess where others may wait in messages, and no alarm",
+    "[flight-recorder][fiber]") {
   const RecordedRun run = record_run(parse_scenario(R"({"version": 1, "world_size": 6, "backend": "gloo",
     "mesh": {"shape": [2, 3], "dim_names": ["pp", "dp"]},
     "program": [{"for": "step", "in": [0, 4], "do": [

@@ -87,7 +87,8 @@ TEST_CASE("the dumps of real jobs get the verdict and the ranks that are to blam
       if (!fs::exists(set / encoding)) {
         continue;
       }
-      const Diagnosis diagnosis = diagnose_folders({set / encoding});
+      const Diagnosis diagnosis =
+          diagnose_folders({set / encoding, set / (std::string(encoding) + "_later")});
       CAPTURE(set.filename().string(), encoding, said(diagnosis));
       if (truth.at("decidable")) {
         CHECK(fits(truth, diagnosis));
@@ -178,7 +179,8 @@ TEST_CASE("who waits for others until the timeout is not blamed for those who wa
   CHECK(ring.finding.culprits == RankSet{2});  // of the missing ranks, 1 and 3 waited for messages
 }
 
-TEST_CASE("calls that are over on all ranks and differ are a contradiction", "[flight-recorder][real-dumps]") {
+TEST_CASE("calls that are over on all ranks and differ are a contradiction",
+          "[flight-recorder][real-dumps]") {
   const fs::path data = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/fr_failed";
   for (const char* name : {"retries_without_first_half", "barrier_for_all_reduce"}) {
     const Diagnosis diagnosis = diagnose_folders({data / name / "pickle"});

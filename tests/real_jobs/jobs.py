@@ -606,6 +606,34 @@ def gathers_objects_without_one(r):
             dist.all_gather_object([None] * WORLD, {"step": i})
 
 
+@case("skipped_collective", [3], ABSENT + ("op_type_mismatch", "size_mismatch", "extra_collective"))
+def scatters_without_one(r):
+    for i in range(8):
+        nap()
+        dist.all_reduce(T(48))
+        if not (r == 3 and i == 5):
+            dist.scatter(T(12), [T(12) for _ in range(WORLD)] if r == 0 else None, 0)
+
+
+@case("stuck_host", [3], ABSENT)
+def scatters_after_few_calls(r):
+    dist.scatter(T(12), [T(12) for _ in range(WORLD)] if r == 0 else None, 0)
+    dist.gather(T(12), [T(12) for _ in range(WORLD)] if r == 1 else None, 1)
+    dist.reduce(T(12), 2)
+    if r != 3:
+        dist.scatter(T(12), [T(12) for _ in range(WORLD)] if r == 0 else None, 0)
+
+
+# Gloo reduces the tensors of the list one after the other.
+@case("skipped_collective", [1], ABSENT + ("op_type_mismatch", "size_mismatch", "extra_collective"))
+def reduce_scatters_without_one(r):
+    for i in range(8):
+        nap()
+        dist.broadcast(T(48), 0)
+        if not (r == 1 and i == 5):
+            dist.reduce_scatter(T(12), [T(12) for _ in range(WORLD)])
+
+
 @case("op_type_mismatch", [3], ("extra_collective", "skipped_collective", "size_mismatch"))
 def broadcasts_for_all_gather(r):
     for i in range(6):

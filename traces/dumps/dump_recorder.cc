@@ -57,9 +57,10 @@ Work DumpRecorder::issue(const Op& op) {
     return work;
   }
   Group& group = group_of(op.group);
-  ++(is_point_to_point(op.kind) ? group.messages : group.collectives);
-  const DumpCall call = recorded_call(op, traits(), group.handle.size());
-  pending_.push_back({record(op, group, call), {work}});
+  for (const DumpCall& call : recorded_calls(op, traits(), group.handle.size())) {
+    ++(is_point_to_point(op.kind) ? group.messages : group.collectives);
+    pending_.push_back({record(op, group, call), {work}});
+  }
   return work;
 }
 
@@ -90,7 +91,7 @@ std::vector<Work> DumpRecorder::issue_batch(std::span<const Op> ops) {
     Op last;
     for (std::size_t i = 0; i < ops.size(); ++i) {
       if (ops[i].group == id) {
-        record(ops[i], group, recorded_call(ops[i], traits(), group.handle.size()));
+        record(ops[i], group, recorded_calls(ops[i], traits(), group.handle.size()).front());
         batch.push_back(works[i]);
         last = ops[i];
       }

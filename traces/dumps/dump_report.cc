@@ -117,7 +117,7 @@ class States {
     call.group = names_[record.group];
     call.seq = recorded.is_message() || record.is_p2p ? record.p2p_seq : record.collective_seq;
     call.numel = recorded_elements(recorded);
-    call.dtype = recorded.input_dtypes.empty() ? "" : recorded.input_dtypes.front();
+    call.dtype = recorded.dtype();
     if (const DumpFrame* frame = check::user_frame(job_, record)) {
       call.label = frame->function;
       call.site = fmt::format("{}:{}", frame->file, frame->line);

@@ -252,7 +252,7 @@ class TimelineMaker {
     CallLook look;
     look.name = result_.timeline.intern(call.op);
     look.numel = recorded_elements(call);
-    const std::string dtype = call.input_dtypes.empty() ? "" : call.input_dtypes.front();
+    const std::string dtype = call.dtype();
     const std::optional<Dtype> known = dtype_of(dtype);
     const auto kind = parse_op_kind(call.op);
     const bool says_all = known && kind && has_tensor(*kind);  // then the writers show dtype and numel

@@ -9,12 +9,6 @@ namespace {
 using check::DumpCall;
 using Shapes = std::vector<std::vector<std::int64_t>>;
 
-// The profiling title in torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp, or ProcessGroupGloo.cpp for a barrier.
-std::string_view name_of(OpKind kind, bool reduces_barriers) {
-  const std::string_view title = row_of(kind).titles.front();
-  return title.empty() || (kind == OpKind::barrier && !reduces_barriers) ? to_string(kind) : title;
-}
-
 Shapes shapes_of(const TensorList* tensors) {
   Shapes shapes;
   for (std::size_t i = 0; tensors != nullptr && i < tensors->size(); ++i) {
@@ -25,6 +19,14 @@ Shapes shapes_of(const TensorList* tensors) {
 
 Shapes shape_of(const Storage* tensor) { return tensor == nullptr ? Shapes() : Shapes{{tensor->numel}}; }
 
+Shapes given_to(const Op& op) {
+  return op.tensors.inputs != nullptr ? shapes_of(op.tensors.inputs) : shape_of(op.tensors.input);
+}
+
+Shapes filled_by(const Op& op) {
+  return op.tensors.outputs != nullptr ? shapes_of(op.tensors.outputs) : shape_of(op.tensors.output);
+}
+
 // A list of equal tensors is sent as one contiguous piece and is recorded as that piece.
 Shapes in_one_piece(const Shapes& shapes) {
   const bool even = std::ranges::all_of(shapes, [&](const auto& shape) { return shape == shapes.front(); });
@@ -34,41 +36,68 @@ Shapes in_one_piece(const Shapes& shapes) {
   return {{static_cast<std::int64_t>(shapes.size()), shapes.front().front()}};
 }
 
-void set_shapes(const Op& op, Rank members, bool reduces_barriers, DumpCall& call) {
-  const OpTensors& tensors = op.tensors;
-  const OpRow& row = row_of(op.kind);
-  if (op.kind == OpKind::barrier && reduces_barriers) {
+// ProcessGroupNCCL.cpp: the profiling title.
+void set_nccl(const Op& op, const OpRow& row, Rank members, DumpCall& call) {
+  call.op = row.titles.front().empty() ? row.name : row.titles.front();
+  if (op.kind == OpKind::barrier) {
     call.inputs = call.outputs = {{1}};  // an all_reduce of one element
     return;
   }
-  call.inputs = tensors.inputs != nullptr ? shapes_of(tensors.inputs) : shape_of(tensors.input);
-  call.outputs = works_in_place(op.kind)      ? call.inputs
-                 : tensors.outputs != nullptr ? shapes_of(tensors.outputs)
-                                              : shape_of(tensors.output);
+  call.inputs = given_to(op);
+  call.outputs = works_in_place(op.kind) ? call.inputs : filled_by(op);
   if (row.sizes == Sizes::divided && row.given == Tensors::per_member) {
     call.inputs = in_one_piece(call.inputs);
   }
   if (row.sizes == Sizes::gathered && row.filled == Tensors::per_member) {
-    call.outputs = tensors.outputs != nullptr ? in_one_piece(call.outputs) : Shapes{{members, op.numel}};
+    call.outputs = op.tensors.outputs != nullptr ? in_one_piece(call.outputs) : Shapes{{members, op.numel}};
   }
+}
+
+// ProcessGroupGloo.cpp, as measured with 2.14.1: the function of Gloo's that runs. An all_gather_into_tensor is an
+// all_gather, and a reduce_scatter_tensor an all_reduce of everything, of which each rank then takes its part.
+void set_gloo(const Op& op, const OpRow& row, Rank members, DumpCall& call) {
+  call.op = std::ranges::find(op_rows, row.gloo, &OpRow::gloo)->name;
+  switch (row.sizes) {
+    case Sizes::equal:
+    case Sizes::exchanged:
+      call.inputs = given_to(op);
+      call.outputs = works_in_place(op.kind) ? call.inputs : filled_by(op);
+      break;
+    case Sizes::gathered:
+      call.inputs = given_to(op);
+      call.outputs = op.tensors.outputs != nullptr || row.root != Root::none ? in_one_piece(filled_by(op))
+                                                                             : Shapes{{members, op.numel}};
+      break;
+    case Sizes::divided:
+      call.inputs = row.reduces && op.tensors.inputs != nullptr ? Shapes{shapes_of(op.tensors.inputs).front()}
+                                                                : in_one_piece(given_to(op));
+      call.outputs = row.reduces ? call.inputs : filled_by(op);
+      break;
+  }
+}
+
+// A list is reduced one tensor after the other.
+std::size_t records_of(const Op& op, const OpRow& row, const BackendTraits& backend) {
+  const bool is_one_by_one = !backend.records_messages && row.reduces && row.sizes == Sizes::divided;
+  return is_one_by_one && op.tensors.inputs != nullptr ? op.tensors.inputs->size() : 1;
 }
 
 }  // namespace
 
-DumpCall recorded_call(const Op& op, const BackendTraits& backend, Rank members) {
-  const bool reduces_barriers = backend.records_messages;
+std::vector<DumpCall> recorded_calls(const Op& op, const BackendTraits& backend, Rank members) {
+  const OpRow& row = row_of(op.kind);
   DumpCall call;
   call.backend = backend.name;
-  call.op = name_of(op.kind, reduces_barriers);
   if (is_point_to_point(op.kind)) {
     call.source = op.kind == OpKind::send ? op.rank : op.root;
     call.destination = op.kind == OpKind::send ? op.root : op.rank;
   }
-  set_shapes(op, members, reduces_barriers, call);
+  const auto set = backend.records_messages ? set_nccl : set_gloo;
+  set(op, row, members, call);
   const std::string dtype(scalar_type_name(op.kind == OpKind::barrier ? Dtype::float32 : op.dtype));
   call.input_dtypes.assign(call.inputs.size(), dtype);
   call.output_dtypes.assign(call.outputs.size(), dtype);
-  return call;
+  return std::vector<DumpCall>(records_of(op, row, backend), call);
 }
 
 DumpCall batch_marker(std::string_view backend) {

@@ -4,14 +4,15 @@
 
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "sim/c10d/backend_traits.h"
 #include "sim/diagnose/dump.h"
 
 namespace rollcall::traces {
 
-// `members`: the size of the group.
-check::DumpCall recorded_call(const Op& op, const BackendTraits& backend, Rank members);
+// `members`: the size of the group. One record, or more where the backend runs several functions.
+std::vector<check::DumpCall> recorded_calls(const Op& op, const BackendTraits& backend, Rank members);
 
 // The marker that closes a batch of messages.
 check::DumpCall batch_marker(std::string_view backend);

@@ -49,6 +49,32 @@ class DumpBuilder {
     return add(rank, recorded, finished, group);
   }
 
+  // Adds any call.
+  DumpRecord& add(Rank rank, const DumpCall& recorded, bool finished, std::uint32_t group) {
+    RankDump& dump = dump_of(rank);
+    std::int64_t& clock = clocks_[static_cast<std::size_t>(rank)];
+    DumpRecord record;
+    const auto known = std::find(job.calls.begin(), job.calls.end(), recorded);
+    record.call = static_cast<std::uint32_t>(known - job.calls.begin());
+    if (known == job.calls.end()) {
+      job.calls.push_back(recorded);
+    }
+    record.group = group;
+    record.created_ns = clock;
+    record.timeout_ms = 600'000;
+    clock += 1'000'000;
+    if (finished) {
+      record.state = DumpRecord::State::completed;
+      record.completed_ns = record.created_ns + 200'000;
+    }
+    for (const DumpRecord& earlier : dump.records) {
+      record.collective_seq += earlier.group == group && !earlier.is_p2p ? 1 : 0;
+    }
+    record.collective_seq += 1;
+    dump.records.push_back(record);
+    return dump.records.back();
+  }
+
   // Adds a single send or receive; `peer` and `rank` are also the ranks inside the group.
   DumpRecord& message(Rank rank, const std::string& op, Rank peer, bool finished = true) {
     DumpCall recorded;
@@ -82,31 +108,6 @@ class DumpBuilder {
   JobDump job;
 
  private:
-  DumpRecord& add(Rank rank, const DumpCall& recorded, bool finished, std::uint32_t group) {
-    RankDump& dump = dump_of(rank);
-    std::int64_t& clock = clocks_[static_cast<std::size_t>(rank)];
-    DumpRecord record;
-    const auto known = std::find(job.calls.begin(), job.calls.end(), recorded);
-    record.call = static_cast<std::uint32_t>(known - job.calls.begin());
-    if (known == job.calls.end()) {
-      job.calls.push_back(recorded);
-    }
-    record.group = group;
-    record.created_ns = clock;
-    record.timeout_ms = 600'000;
-    clock += 1'000'000;
-    if (finished) {
-      record.state = DumpRecord::State::completed;
-      record.completed_ns = record.created_ns + 200'000;
-    }
-    for (const DumpRecord& earlier : dump.records) {
-      record.collective_seq += earlier.group == group && !earlier.is_p2p ? 1 : 0;
-    }
-    record.collective_seq += 1;
-    dump.records.push_back(record);
-    return dump.records.back();
-  }
-
   std::vector<std::int64_t> clocks_;
 };
 

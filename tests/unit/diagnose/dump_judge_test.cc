@@ -308,15 +308,43 @@ TEST_CASE("a device that starts nothing while its peers have started is stuck", 
   CHECK(diagnosis.finding.culprits == RankSet{1});
 }
 
-TEST_CASE("gather and all-to-all may differ in shape from rank to rank", "[dump]") {
-  for (const char* op : {"gather", "all_to_all"}) {
-    DumpBuilder dumps(3);
-    common_past(dumps, 4);
-    for (Rank rank = 0; rank < 3; ++rank) {
-      dumps.call(rank, op, 10 + rank, false);
+TEST_CASE("an all-to-all may differ in shape from rank to rank", "[dump]") {
+  DumpBuilder dumps(3);
+  common_past(dumps, 4);
+  for (Rank rank = 0; rank < 3; ++rank) {
+    dumps.call(rank, "all_to_all", 10 + rank, false);
+  }
+  dumps.everyone_silent();
+  CHECK(judge_dump(dumps.job).finding.kind == FindingKind::stall_all_arrived);
+}
+
+TEST_CASE("of a gather and a scatter only the root has the lists, and what all ranks pass has to agree",
+          "[dump]") {
+  for (const std::string op : {"gather", "scatter"}) {
+    for (const std::int64_t part_of_rank_1 : {3, 4}) {
+      DumpBuilder dumps(3);
+      common_past(dumps, 4);
+      for (Rank rank = 0; rank < 3; ++rank) {
+        DumpCall call;
+        call.backend = "nccl";
+        call.op = op;
+        auto& common = op == "gather" ? call.inputs : call.outputs;
+        auto& list = op == "gather" ? call.outputs : call.inputs;
+        common = {{rank == 1 ? part_of_rank_1 : 3}};
+        if (rank == 0) {
+          list = {{3, 3}};
+        }
+        call.input_dtypes.assign(call.inputs.size(), "Float");
+        call.output_dtypes.assign(call.outputs.size(), "Float");
+        dumps.add(rank, call, false, 0);
+      }
+      dumps.everyone_silent();
+      const Finding finding = judge_dump(dumps.job).finding;
+      CAPTURE(op, finding.headline);
+      CHECK(finding.kind ==
+            (part_of_rank_1 == 3 ? FindingKind::stall_all_arrived : FindingKind::size_mismatch));
+      CHECK((part_of_rank_1 == 3 || finding.culprits == RankSet{1}));
     }
-    dumps.everyone_silent();
-    CHECK(judge_dump(dumps.job).finding.kind == FindingKind::stall_all_arrived);
   }
 }
 
