@@ -44,8 +44,10 @@ const char* const two_ranks =
 
 bool has_process_of(const std::string& word) {
   return std::ranges::any_of(std::filesystem::directory_iterator("/proc"), [&](const auto& entry) {
-    std::ifstream in(entry.path() / "cmdline");  // most entries are not processes, or are gone by now
-    return std::string(std::istreambuf_iterator<char>(in), {}).find(word) != std::string::npos;
+    std::ifstream in(entry.path() / "cmdline");
+    std::string line;
+    std::getline(in, line);  // an iterator would throw where the process ends between opening and reading
+    return line.find(word) != std::string::npos;
   });
 }
 

@@ -28,10 +28,16 @@ class Terminal {
     REQUIRE(::ioctl(reader_.number(), TIOCSWINSZ, &size) == 0);
   }
   int number() const { return terminal_.number(); }
-  std::string written() const {
-    char bytes[4096];
-    const ssize_t count = ::read(reader_.number(), bytes, sizeof bytes);
-    return {bytes, count > 0 ? static_cast<std::size_t>(count) : 0};
+  // What has been written to it, up to `last`: the kernel hands it over in portions.
+  std::string written(const std::string& last) const {
+    std::string text;
+    while (text.find(last) == std::string::npos) {
+      char bytes[4096];
+      const ssize_t count = ::read(reader_.number(), bytes, sizeof bytes);
+      REQUIRE(count > 0);
+      text.append(bytes, static_cast<std::size_t>(count));
+    }
+    return text;
   }
 
  private:
@@ -85,13 +91,13 @@ TEST_CASE("the last row of a terminal is kept for one line, and given back", "[w
   {
     StatusRow row(terminal.number());
     row.draw("a line that is longer than forty columns are, so that its end is cut off");
-    const std::string drawn = terminal.written();
+    const std::string drawn = terminal.written("\033[0m\0338");
     CHECK_THAT(drawn, Contains("\033[1;23r"));
     CHECK_THAT(drawn, Contains("\033[24;1H"));
     CHECK_THAT(drawn, Contains("a line that is longer than forty columns"));
     CHECK_THAT(drawn, !Contains("columns are"));
   }
-  CHECK_THAT(terminal.written(), Contains("\033[24;1H\033[2K\033[r"));
+  CHECK_THAT(terminal.written("\033[r\0338"), Contains("\033[24;1H\033[2K\033[r"));
 }
 
 TEST_CASE("what is not a terminal has no row", "[watch]") {
