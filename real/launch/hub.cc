@@ -139,7 +139,7 @@ bool Hub::take_call(Client& client, std::vector<LogConnection>& logs) {
 Hub::Request Hub::request_of(const Frame& content) {
   Request request{nullptr, decode_value<StoreCall>(content.value), {}};
   if (!is_sound(request.call)) {
-    throw std::runtime_error("a call on the store makes no sense");
+    throw std::runtime_error("a call on the store is invalid");
   }
   request.store = &stores_[content.key];
   if (request.call.timeout) {

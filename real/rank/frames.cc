@@ -33,7 +33,7 @@ std::optional<Frame> take_frame(std::string& bytes, std::size_t bytes_max) {
   std::memcpy(&head, bytes.data(), sizeof head);
   const std::size_t size = sizeof head + std::size_t{head.key} + head.value;
   if (head.kind > FrameKind::welcome || size > bytes_max) {
-    throw std::runtime_error("what was said on a connection of the run makes no sense");
+    throw std::runtime_error("invalid data on a connection of the run");
   }
   if (bytes.size() < size) {
     return std::nullopt;

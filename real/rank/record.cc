@@ -90,7 +90,7 @@ std::optional<Record> Decoder::next() {
   Record record;
   visit(reader, record);
   if (record.kind > Record::Kind::die || (record.op.store && !is_sound(*record.op.store))) {
-    throw std::runtime_error("a record of a rank makes no sense");
+    throw std::runtime_error("a record of a rank is invalid");
   }
   at_ += sizeof length + length;
   if (at_ == bytes_.size()) {

@@ -27,7 +27,7 @@ struct RunLog {
   std::vector<RankLog> ranks;  // by global rank
   bool timed_out = false;      // the deadline passed, and the supervisor ended the remaining ranks
   Time end = 0;
-  int refused = 0;  // connections of strangers, in a launched run
+  int refused = 0;  // connections from unknown processes, in a launched run
 };
 
 }  // namespace rollcall::real

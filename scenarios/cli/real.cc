@@ -126,7 +126,8 @@ ExitCode run_on_real_ranks(const CommandLine& line) {
   }
   const Report& report = run->report;
   if (run->log.refused > 0) {
-    remark(fmt::format("rollcall: note: {} connections of strangers were refused", run->log.refused));
+    remark(
+        fmt::format("rollcall: note: {} connections from unknown processes were refused", run->log.refused));
   }
   emit(line, line.format == Format::json ? viz::json_report(report) : text_of(line, report, traced));
   write_traces(line, report, traced);

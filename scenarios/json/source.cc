@@ -98,7 +98,7 @@ void await_bytes(int descriptor, const std::string& path) {
   }
   if (ready == 0) {
     refuse(path,
-           fmt::format("nothing has come through this pipe for {} s; `-` reads standard input, and waits",
+           fmt::format("no data has come through this pipe for {} s; `-` reads standard input, and waits",
                        patience_ms / 1000));
   }
 }

@@ -52,8 +52,9 @@ std::string calibration_text(const cost::Cluster& calibrated, const std::vector<
     text += fmt::format("# calibrated: {} {}: {} rows; {:+.2f} us and times {:.3f}; error before {}",
                         to_string(correction.kind), correction.several_nodes ? "between nodes" : "in a node",
                         own.size(), correction.constant, correction.factor, percent(median(before)));
-    text += own.size() > 2 ? fmt::format(", of rows left out in turn {}\n", percent(median(left_out)))
-                           : std::string(", none is left at these rows; a third would say how good it is\n");
+    text += own.size() > 2
+                ? fmt::format(", of rows left out in turn {}\n", percent(median(left_out)))
+                : std::string(", no error remains at these rows; a third would say how good it is\n");
   }
   return text;
 }

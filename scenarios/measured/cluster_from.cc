@@ -349,7 +349,7 @@ class Writer {
       if (machine_.capability == 0) {
         machine_.capability = machine_.nvls && machine_.nvls->channels > 0 ? 90 : 80;
       }
-      remark(fmt::format("compute capability {} is concluded from the NVLinks; a log does not have it",
+      remark(fmt::format("compute capability {} is inferred from the NVLinks; a log does not have it",
                          machine_.capability));
     }
     if (machine_.nvlinks == 0 && machine_.nvlink_port > 0) {

@@ -65,7 +65,7 @@ Descriptor connect_before(const Address& address, Time until) {
       continue;
     }
     if (!wait_for(connection, POLLOUT, until)) {
-      reason = "nobody answers there";
+      reason = "no answer";
       continue;
     }
     int error = 0;

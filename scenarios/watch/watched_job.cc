@@ -223,7 +223,9 @@ void WatchedJob::bury(Watched& rank) {
   rank.activity = RankMoment::Activity::gone;
   const std::optional<int> status = rank.state.wait_status;
   rank.ended_well = status ? *status == 0 : rank.look.has_ended;
-  rank.end = status ? end_phrase(*status) : rank.ended_well ? "its program is through" : "it left no word";
+  rank.end = status            ? end_phrase(*status)
+             : rank.ended_well ? "its program finished"
+                               : "it left no exit status";
   if (status && WIFSIGNALED(*status) && WTERMSIG(*status) == SIGKILL &&
       killed_for_memory() > killed_before_) {
     rank.end += ", and the kernel has ended a process for lack of memory";
@@ -582,7 +584,7 @@ void WatchedJob::say_end(int code) {
     say_failure();
   }
   if (hub_ && hub_->refused() > 0) {
-    listener_.remark(fmt::format("{} connections of strangers were refused", hub_->refused()));
+    listener_.remark(fmt::format("{} connections from unknown processes were refused", hub_->refused()));
   }
 }
 

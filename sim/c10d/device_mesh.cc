@@ -244,7 +244,7 @@ DeviceMesh DeviceMesh::unflatten(const std::string& name, const MeshShape& shape
   }
   if (dim->of_root.size() != 1) {
     throw NotImplementedError(
-        "a dimension that was flattened is not unflattened again: slice the mesh it is of");
+        "a dimension that was flattened is not unflattened again: slice the mesh it came from");
   }
   const std::size_t at = dim->of_root.front();
   const std::size_t added = shape.sizes.size();

@@ -40,14 +40,14 @@ std::optional<Verdict> judge_samples(const SampleUse& use) {
   blame_seeds(use.seeds, finding);
   finding.headline = fmt::format("{} with {}: of {} samples {} are seen by several ranks and {} by none",
                                  with_verb(finding.culprits, "shuffles", "shuffle"),
-                                 finding.tie ? "seeds of their own" : "another seed than the others",
+                                 finding.tie ? "seeds of their own" : "a different seed than the others",
                                  use.dataset, use.repeated, use.dropped());
   finding.cause =
       "a sampler gives each rank its part of one shuffled order, and these ranks cut different orders";
   finding.advice =
       "give every rank's sampler the same seed, and every epoch the same number (set_epoch); do not shuffle "
       "the list before the sampler with a random state of the rank's own";
-  finding.on_backend = "training goes on without an error, on less data than there is";
+  finding.on_backend = "training continues without an error, on less data than there is";
   return wrong;
 }
 

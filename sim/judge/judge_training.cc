@@ -37,9 +37,9 @@ std::optional<Verdict> judge_training(const std::vector<RankTraining>& ranks, bo
       "wrap the model in DistributedDataParallel and call the wrapper, or reduce the gradients before the "
       "step";
   if (on_cpu) {
-    finding.advice += "; look whether the script wraps nothing because it found no GPU";
+    finding.advice += "; check whether the script skips the wrapping because it found no GPU";
   }
-  finding.on_backend = "training goes on without an error, and every rank has a model of its own";
+  finding.on_backend = "training continues without an error, and every rank has a model of its own";
   return wrong;
 }
 

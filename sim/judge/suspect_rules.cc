@@ -180,7 +180,7 @@ Opinion has_no_other_end(const Side& a, const Side& b) {
     return {};
   }
   if (a.call->kind == OpKind::recv) {
-    return {&a, fmt::format("{} what nobody sends", with_verb(a.ranks, "waits for", "wait for"))};
+    return {&a, fmt::format("{} a message that no rank sends", with_verb(a.ranks, "waits for", "wait for"))};
   }
   if (b.call->kind == OpKind::send) {
     return {&a, fmt::format("{} receive what {}", with_verb(a.ranks, "does not", "do not"),

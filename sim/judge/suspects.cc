@@ -95,7 +95,7 @@ bool suspect_later_groups(Mismatch& mismatch) {
   const Variant& later = first_of(a) > first_of(b) ? a : b;
   const Variant& sooner = first_of(a) > first_of(b) ? b : a;
   suspect(later.ranks,
-          fmt::format("{} the group of {} without the one of {}, which comes before it",
+          fmt::format("{} the group of {} without first making that of {}",
                       with_verb(later.ranks, "makes", "make"), later.call.ranks, sooner.call.ranks),
           mismatch.finding);
   return true;
@@ -196,10 +196,10 @@ void order_store_cycle(Deadlock& deadlock, const std::vector<RankProgram>& progr
   finding.suspicion.clear();
   finding.at = *in_store;
   finding.on_backend = store_hang_on_backend();
-  finding.headline = fmt::format("nobody sets key {}, which {} for", in_store->call.key,
+  finding.headline = fmt::format("no rank sets key {}, which {} for", in_store->call.key,
                                  with_verb(in_store->waiting, "waits", "wait"));
   finding.cause = "the program of no other rank sets it, now or later";
-  finding.advice = "let one rank set the key before anybody waits for it; check its spelling and its prefix";
+  finding.advice = "let one rank set the key before any rank waits for it; check its spelling and its prefix";
 }
 
 // As many ranks wait in a call as ended without it. If the call is of a kind that the waiting ranks have not made

@@ -98,8 +98,8 @@ std::vector<std::string> differences(const ReportPattern& pattern, const Report&
   }
   for (const ReportPattern::Line& line : pattern.printed) {
     if (!printed(report, line)) {
-      found.push_back(
-          fmt::format("{} printed no line {}", line.rank ? who_prints(line) : "nobody", quoted(line.text)));
+      found.push_back(line.rank ? fmt::format("{} printed no line {}", who_prints(line), quoted(line.text))
+                                : fmt::format("no rank printed the line {}", quoted(line.text)));
     }
   }
   return found;

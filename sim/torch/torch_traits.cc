@@ -60,9 +60,9 @@ constexpr std::array<TorchTraits, 3> table{{
             "the waiting ranks poll the store until the timeout (30 min by default) and raise \"Timed out "
             "initializing process group in store based barrier\", or \"Wait timeout\" where an address never "
             "comes; "
-            "nothing says who is missing",
+            "the log does not say which rank is missing",
         .gloo_group_args_mismatch = "ranks look for each other's addresses under one name: \"Wait timeout\" "
-                                    "where one never comes, \"enforce "
+                                    "where one never arrives, \"enforce "
                                     "fail at ./gloo/transport/tcp/address.cc\" where lists differ in length",
         .gloo_small_types = false,
         .gloo_averages = false,
@@ -126,10 +126,11 @@ constexpr std::array<TorchTraits, 3> table{{
         .gloo_new_group_hang =
             "a waiting member raises \"Wait timeout\" when the timeout (30 min by default) is over; one "
             "whose peer is "
-            "there and does not connect waits on, without a limit; nothing says who is missing",
+            "there and does not connect keeps waiting without a limit; the log does not say which rank is "
+            "missing",
         .gloo_group_args_mismatch = "members look for each other under the number of the call: \"Wait "
-                                    "timeout\" where one never comes, a wait "
-                                    "without a limit where it has come with another list",
+                                    "timeout\" where one never arrives, a wait "
+                                    "without a limit where it arrived with a different list",
         .gloo_small_types = true,
         .gloo_averages = false,
         .gloo_reduce_scatter_tensor_sums = true,
@@ -194,10 +195,11 @@ constexpr std::array<TorchTraits, 3> table{{
         .gloo_new_group_hang =
             "a waiting member raises \"Wait timeout\" when the timeout (30 min by default) is over; one "
             "whose peer is "
-            "there and does not connect waits on, without a limit; nothing says who is missing",
+            "there and does not connect keeps waiting without a limit; the log does not say which rank is "
+            "missing",
         .gloo_group_args_mismatch = "members look for each other under the number of the call: \"Wait "
-                                    "timeout\" where one never comes, a wait "
-                                    "without a limit where it has come with another list",
+                                    "timeout\" where one never arrives, a wait "
+                                    "without a limit where it arrived with a different list",
         .gloo_small_types = true,
         .gloo_averages = true,
         .gloo_reduce_scatter_tensor_sums = false,

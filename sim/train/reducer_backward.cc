@@ -310,9 +310,9 @@ void Reducer::shadow_buckets() {
 void Reducer::shadow_unused_map() {
   if (iteration_ == 0) {
     warn(
-        "warning: this rank has never run forward, and DDP sends its map of used parameters all the same: in "
+        "warning: this rank has never run forward, and DDP still sends its map of used parameters: in "
         "torch that "
-        "is undefined memory, and which parameters count as used is chance");
+        "is uninitialized memory, so which parameters count as used is random");
   }
   const Scope scope("ddp.unused_shadow", unused_pairing_);
   all_reduce(used_everywhere_, {.group = options_.group, .async_op = true}, {});

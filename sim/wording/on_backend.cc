@@ -61,7 +61,7 @@ std::string hang_on_backend(const Evidence& evidence, const std::string& op) {
     return host_hang_on_backend(evidence, op);
   }
   const BackendTexts& texts = traits_of(evidence.backend).texts;
-  return filled(texts.hang, texts, op) + "; nothing says who is missing";
+  return filled(texts.hang, texts, op) + "; the log does not say which rank is missing";
 }
 
 std::string crash_on_backend(std::string_view backend, const std::string& op) {

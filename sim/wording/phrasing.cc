@@ -35,7 +35,7 @@ std::string place_name(const Call& call) {
   if (!call.label.empty()) {
     return fmt::format("'{}'", call.label);
   }
-  return call.site.empty() ? "unlabelled code" : call.site;
+  return call.site.empty() ? "unlabeled code" : call.site;
 }
 
 std::string elements(std::int64_t count) { return fmt::format("{} element{}", count, count == 1 ? "" : "s"); }

@@ -28,7 +28,7 @@ std::string with_verb(const RankSet& ranks, const char* singular, const char* pl
 // empty when nothing is known.
 std::string origin_of(const Call& call);
 
-// "save_checkpoint", or the site of a call without a label, or "unlabelled code".
+// "save_checkpoint", or the site of a call without a label, or "unlabeled code".
 std::string place_name(const Call& call);
 
 // "1 element", "17 elements".

@@ -110,13 +110,13 @@ void word_crash(const Evidence& evidence, const Place& place, Finding& finding) 
   finding.headline = fmt::format("{} {} before {}; {} for {}", ranks_phrase(gone),
                                  how_it_ended(evidence, gone), call_phrase(place.call),
                                  with_verb(place.waiting, "waits", "wait"), is_plural(gone) ? "them" : "it");
-  finding.cause = fmt::format("{}; the others cannot know, and wait in their next collective",
+  finding.cause = fmt::format("{}; the other ranks do not know this and wait in their next collective",
                               who_raised(evidence, gone));
   finding.advice =
       have_died(evidence, gone)
-          ? fmt::format("{}; let the launcher end the job, so that nobody waits for it", find_the_killer)
+          ? fmt::format("{}; let the launcher end the job, so that no rank waits for it", find_the_killer)
           : "fix the exception; let a rank that catches one tell the others (a flag in an all_reduce) or "
-            "abort the job, so that nobody waits for it";
+            "abort the job, so that no rank waits for it";
   finding.on_backend = crash_on_backend(evidence.backend, place.call.op);
 }
 
@@ -204,7 +204,8 @@ void word_uneven_steps(const RankSet& ended, std::size_t made, std::size_t wante
                               place.call.op, origin_of(place.call), made, made == 1 ? "" : "s",
                               with_verb(place.waiting, "waits", "wait"), wanted);
   finding.advice =
-      "let every rank go round as often: no break, continue or no_sync that depends on the rank; if inputs "
+      "let every rank run the same number of iterations: no break, continue or no_sync that depends on the "
+      "rank; if inputs "
       "run out, give every rank the same number of steps (DistributedSampler, drop_last=True), or wrap the "
       "loop in Join (torch.distributed.algorithms.join.Join)";
 }
@@ -275,27 +276,27 @@ constexpr LimitWords limit_words[] = {
     {FindingKind::ops,
      [](std::int64_t value) { return fmt::format("stopped after {} operations and loop iterations", value); },
      "the program does not end, or needs more steps than limits.ops allows",
-     "look for a loop without an end; raise limits.ops if the program is meant to be this long"},
+     "look for an endless loop; raise limits.ops if the program is meant to be this long"},
     {FindingKind::simulated_time,
      [](std::int64_t value) { return fmt::format("stopped at {} ns of simulated time", value); },
      "the program needs more simulated time than limits.simulated_time allows",
-     "look for a loop without an end; raise limits.simulated_time if the program is meant to be this long"},
+     "look for an endless loop; raise limits.simulated_time if the program is meant to be this long"},
     {FindingKind::output_lines,
      [](std::int64_t value) { return fmt::format("stopped after {} printed lines", value); },
      "the program prints in a loop that does not end, or more than a report can hold",
-     "look for a loop without an end; print less often"},
+     "look for an endless loop; print less often"},
     {FindingKind::store_size,
      [](std::int64_t value) { return fmt::format("stopped at {} MiB in the store", value / mebi); },
-     "a rank sets keys in a loop that does not end, or keeps data in the store that belongs into tensors",
-     "look for a loop without an end; delete keys that nobody needs any more"},
+     "a rank sets keys in a loop that does not end, or keeps data in the store that belongs in tensors",
+     "look for an endless loop; delete keys that are no longer needed"},
     {FindingKind::pending_calls,
      [](std::int64_t value) {
-       return fmt::format("stopped with {} collectives of one group under way", value);
+       return fmt::format("stopped with {} collectives of one group in flight", value);
      },
      "a rank issues asynchronous calls in a loop and never waits for them",
-     "wait for the calls, or look for a loop without an end"},
+     "wait for the calls, or look for an endless loop"},
     {FindingKind::memory, memory_headline,
-     "tensors, calls under way or the timeline need more memory than the simulation may take",
+     "tensors, calls in flight or the timeline need more memory than the simulation may use",
      "simulate fewer ranks or smaller tensors, leave out --timeline, --trace and pages; raise limits.memory "
      "if there is more"},
     {FindingKind::deadline,

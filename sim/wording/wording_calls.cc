@@ -104,8 +104,7 @@ std::string who_calls_what(const Evidence& evidence, const Incident& incident, c
       text += fmt::format("; {} {} {}", ranks_phrase(side.ranks), row.joint, side.property);
     }
   }
-  return sides.size() > sides_max ? text + fmt::format("; and {} more", sides.size() - sides_max)
-                                  : text;
+  return sides.size() > sides_max ? text + fmt::format("; and {} more", sides.size() - sides_max) : text;
 }
 
 // ---- Where calls come from ----
@@ -125,7 +124,7 @@ bool same_label(const std::vector<Variant>& variants) {
 // "rank 0 is in save_checkpoint at a.json:11:5, ranks 1-3 are in gradients at a.json:12:5".
 std::string who_is_where(const Variant& variant) {
   const std::string origin = origin_of(variant.call);
-  return with_verb(variant.ranks, "is", "are") + (origin.empty() ? " in unlabelled code" : origin);
+  return with_verb(variant.ranks, "is", "are") + (origin.empty() ? " in unlabeled code" : origin);
 }
 
 // "rank 0 at a.json:11:5".
@@ -234,7 +233,7 @@ void word_mispairing(const Evidence& evidence, const Incident& incident, Finding
                                  slot_phrase(evidence, incident));
   finding.cause =
       "operation, size and dtype agree, so no backend notices that these ranks are out of step: their "
-      "collectives are swapped, or one is missing or too many";
+      "collectives are swapped, or one is missing or extra";
   finding.advice = one_order_advice;
   finding.on_backend = "completes without an error; the values mix unrelated tensors";
 }
@@ -322,7 +321,8 @@ void word_other_hook(const HookMeeting& meeting, Finding& finding) {
   const MismatchRow* row = difference_of(shadow, active);
   if (row == nullptr) {
     finding.cause = fmt::format(
-        "the hook's call in {} met the iteration's in {}: the joinables take turns in another order than in "
+        "the hook's call in {} met the iteration's in {}: the joinables take turns in a different order than "
+        "in "
         "Join's list",
         place_name(shadow), place_name(active));
     finding.advice = "call the joinables in every iteration in the order in which Join lists them";

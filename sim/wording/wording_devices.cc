@@ -13,8 +13,8 @@ void word_cpu_tensor(const Evidence& evidence, const DeviceIncident& incident, c
                      Finding& finding) {
   const RankSet ranks = RankSet::of(incident.ranks);
   const auto members = static_cast<std::size_t>(evidence.groups[incident.op.group].members->size());
-  finding.headline = fmt::format("{} {} a CPU tensor, and {} takes CUDA tensors only",
-                                 with_verb(ranks, "gives", "give"), call_phrase(call), evidence.backend);
+  finding.headline = fmt::format("{} a CPU tensor to {}, and {} takes CUDA tensors only",
+                                 with_verb(ranks, "passes", "pass"), call_phrase(call), evidence.backend);
   finding.cause = fmt::format("the tensor of {}{} was made on the CPU", call.op, origin_of(call));
   finding.advice =
       "move the tensor to the rank's GPU before the call (.to(device)), or make a gloo group for CPU tensors";

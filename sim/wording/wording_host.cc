@@ -57,7 +57,7 @@ void word_late(const Evidence& evidence, const TimeoutIncident& incident, Findin
   finding.headline = fmt::format("{} {} after {} given up", with_verb(finding.culprits, "reaches", "reach"),
                                  call_phrase(call), with_verb(finding.at->waiting, "has", "have"));
   finding.cause =
-      fmt::format("nobody is missing: {} {} after {}, and the limit of the {}{} is {}",
+      fmt::format("no rank is missing: {} {} after {}, and the limit of the {}{} is {}",
                   ranks_phrase(finding.culprits), is_plural(finding.culprits) ? "arrive" : "arrives",
                   time_phrase(*last), call.op, origin_of(call), time_phrase(incident.limit));
   finding.advice =
@@ -82,13 +82,13 @@ void word_leaks(const Evidence& evidence, Finding& finding) {
 
 void word_never_served(Finding& finding) {
   const Place& place = *finding.at;
-  finding.headline = fmt::format("nobody sets {}, which {} for", keys_phrase(place.call.key),
+  finding.headline = fmt::format("no rank sets {}, which {} for", keys_phrase(place.call.key),
                                  with_verb(place.waiting, "waits", "wait"));
   finding.cause = place.missing.empty()
                       ? fmt::format("every rank waits in {}, and none is left to set it", place.call.op)
                       : fmt::format("{} ended without setting it", ranks_phrase(place.missing));
   finding.advice =
-      "let one rank set the key before anybody waits for it; check its spelling, its prefix, and which rank "
+      "let one rank set the key before any rank waits for it; check its spelling, its prefix, and which rank "
       "is meant to be the one";
   finding.on_backend = store_hang_on_backend();
 }
@@ -107,12 +107,12 @@ bool all_wait_in(const Evidence& evidence, const RankSet& ranks, Channel channel
 void word_group_cycle(const Evidence& evidence, const Place& place, Finding& finding) {
   const bool needs_all = place.call.op == to_string(OpKind::new_group) && evidence.new_group_waits_for_all;
   const bool makes_communicator = place.call.op == to_string(OpKind::batch_isend_irecv);
-  finding.cause =
-      fmt::format("{} is a call of every {}, and {} without it",
-                  makes_communicator ? fmt::format("the first call on {}", place.call.group) : place.call.op,
-                  needs_all ? "rank of the job, in the new group or not" : "member",
-                  with_verb(place.missing, makes_communicator ? "waits elsewhere" : "goes on",
-                            makes_communicator ? "wait elsewhere" : "go on"));
+  finding.cause = fmt::format("every {} has to make {}, and {} without it",
+                              needs_all ? "rank of the job, in the new group or not," : "member",
+                              makes_communicator ? fmt::format("the first call on {}", place.call.group)
+                                                 : fmt::format("the {}", place.call.op),
+                              with_verb(place.missing, makes_communicator ? "waits elsewhere" : "continues",
+                                        makes_communicator ? "wait elsewhere" : "continue"));
   if (place.call.op == to_string(OpKind::new_group) &&
       all_wait_in(evidence, place.missing, Channel::new_group)) {
     finding.cause = fmt::format(
@@ -157,7 +157,7 @@ const char* group_call_advice(const Evidence& evidence, const std::string& op) {
            "order";
   }
   if (op == to_string(OpKind::split_group)) {
-    return "call split_group on every member of the parent, also on those that are in none of the new groups";
+    return "call split_group on every member of the parent, including those in none of the new groups";
   }
   if (op == to_string(OpKind::batch_isend_irecv)) {
     return "let every member make its first call on the group together: a barrier or an all_reduce when the "
@@ -184,11 +184,12 @@ std::string host_hang_on_backend(const Evidence& evidence, const std::string& op
     }
     if (evidence.torch->new_group_waits_for_all) {
       return "the waiting ranks poll the store until the timeout (30 min by default) and raise \"Timed out "
-             "initializing process group in store based barrier\"; nothing says who is missing";
+             "initializing process group in store based barrier\"; the log does not say which rank is "
+             "missing";
     }
   }
   if (op == to_string(OpKind::batch_isend_irecv)) {
-    return "the waiting ranks block inside ncclCommInitRank, where no watchdog looks after them; where rank "
+    return "the waiting ranks block inside ncclCommInitRank, where no watchdog covers them; where rank "
            "0 of the group is missing, they wait for its ncclUniqueId until the store's timeout and raise "
            "\"store->get('0') got error\"";
   }
@@ -196,7 +197,7 @@ std::string host_hang_on_backend(const Evidence& evidence, const std::string& op
   if (kind && is_about_store(*kind)) {
     return store_hang_on_backend();
   }
-  return fmt::format("{} waits inside NCCL for all members; no watchdog looks after it", op);
+  return fmt::format("{} waits inside NCCL for all members; no watchdog covers it", op);
 }
 
 }  // namespace rollcall::check

@@ -14,8 +14,8 @@ void word_unmatched(const Evidence& evidence, const RankSet& gone, Finding& find
   const std::string waiting = ranks_phrase(finding.at->waiting);
   const std::string other = call.peer < 0 ? std::string("anyone") : fmt::format("rank {}", call.peer);
   finding.headline =
-      sends ? fmt::format("nobody receives what {} sends to {} ({})", waiting, other, call_phrase(call))
-            : fmt::format("nobody sends what {} receives from {} ({})", waiting, other, call_phrase(call));
+      sends ? fmt::format("no rank receives what {} sends to {} ({})", waiting, other, call_phrase(call))
+            : fmt::format("no rank sends what {} receives from {} ({})", waiting, other, call_phrase(call));
   finding.cause =
       fmt::format("{} finished without the matching {}", ranks_phrase(gone), sends ? "recv" : "send");
   finding.advice = sends
@@ -32,8 +32,8 @@ void word_uneven_messages(std::size_t met, std::size_t wanted, Finding& finding)
                               finding.at->waiting.first(), with_verb(finding.at->waiting, "waits", "wait"),
                               call.op, wanted);
   finding.advice = fmt::format(
-      "let both ranks go round as often, with as many steps and microbatches: no break or continue that "
-      "depends on the rank; or drop the {} that is too many",
+      "let both ranks run the same number of iterations, steps and microbatches: no break or continue that "
+      "depends on the rank; or drop the extra {}",
       call.op);
 }
 
@@ -52,7 +52,7 @@ constexpr CycleWords cycle_words[] = {
     {FindingKind::send_send,
      "every rank of the cycle sends first, and a send completes only when its receive is posted",
      "let one side receive first, or issue both through batch_isend_irecv (isend and irecv on Gloo)"},
-    {FindingKind::recv_recv, "every rank of the cycle receives first, so nobody gets as far as its send",
+    {FindingKind::recv_recv, "every rank of the cycle receives first, so no rank reaches its send",
      "let one side send first, or issue both through batch_isend_irecv (isend and irecv on Gloo)"},
     any_cycle,
     {FindingKind::order_crossing, any_cycle.cause, any_cycle.advice},  // with collectives in it
@@ -61,7 +61,7 @@ constexpr CycleWords cycle_words[] = {
 constexpr CycleWords mixed_batches{
     FindingKind::p2p_order,
     "one message is in a batch_isend_irecv and the other is not, so they never meet: a batch travels on the "
-    "communicator of the group, other messages on one of the two ranks' own",
+    "communicator of the group, other messages on a communicator of the two ranks alone",
     "issue both ends through batch_isend_irecv, or neither; or give init_process_group a device_id, so that "
     "both use the communicator of the group"};
 

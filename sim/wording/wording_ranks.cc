@@ -62,11 +62,11 @@ void word_stale_shards(const std::vector<TensorPlace>& values, Finding& finding)
   const RankSet& joined = finding.culprits;
   finding.headline =
       fmt::format("joined {} {} of {} with old gradients: {} is {}", ranks_phrase(joined),
-                  is_plural(joined) ? "go on updating their shards" : "goes on updating its shard",
-                  first.handle, first.tensor, first.got);
+                  is_plural(joined) ? "keep updating their shards" : "keeps updating its shard", first.handle,
+                  first.tensor, first.got);
   finding.cause = fmt::format(
       "main_hook of {} is step(): {} once per iteration of the others, but DDP's shadowing only sends zeros "
-      "and writes no gradients there; everyone then takes these parameters from {}",
+      "and writes no gradients there; all ranks then take these parameters from {}",
       first.handle,
       is_plural(joined) ? "joined ranks update their shards" : "a joined rank updates its shard",
       is_plural(joined) ? "them" : "it");
@@ -74,7 +74,7 @@ void word_stale_shards(const std::vector<TensorPlace>& values, Finding& finding)
       "give every rank the same number of inputs (DistributedSampler), stop all ranks at once "
       "(throw_on_early_termination=True), or let every rank update all parameters with an optimizer of its "
       "own";
-  finding.on_backend = "nothing notices: training goes on with these parameters on every rank";
+  finding.on_backend = "nothing notices: training continues with these parameters on every rank";
 }
 
 void word_roots(const Evidence& evidence, const Observation& what, Finding& finding) {
@@ -94,8 +94,9 @@ void word_roots(const Evidence& evidence, const Observation& what, Finding& find
 void word_second_wait(Finding& finding) {
   finding.headline = fmt::format("{} a second time for {}", with_verb(finding.culprits, "waits", "wait"),
                                  call_phrase(finding.at->call));
-  finding.cause = "the first wait has used up the message's completion, and there is no other to wait for";
-  finding.advice = "wait for each handle of a message once; is_completed() may be asked at any time";
+  finding.cause =
+      "the first wait has used up the message's completion, and there is nothing left to wait for";
+  finding.advice = "wait for each handle of a message once; is_completed() may be called at any time";
   finding.on_backend = "the second wait() hangs until the group's timeout, though the message has arrived";
 }
 
@@ -106,24 +107,26 @@ void word_left_handles(Finding& finding) {
           ? fmt::format("{} end without waiting for asynchronous calls, the first of them {}",
                         ranks_phrase(finding.culprits), call)
           : fmt::format("{} ends without waiting for {}", ranks_phrase(finding.culprits), call);
-  finding.cause = "the call was issued with async_op, and nobody has asked whether it is done";
+  finding.cause = "the call was issued with async_op, and no rank has checked whether it is done";
   finding.advice = "keep what the call returns, and wait for it before the rank ends";
   finding.on_backend =
-      "a message whose handle is dropped is taken back, and its other end hangs or finds the connection "
+      "a message whose handle is dropped is withdrawn, and its other end hangs or finds the connection "
       "closed";
 }
 
 void word_open_calls(std::size_t calls, Finding& finding) {
   const Place& place = *finding.at;
-  finding.headline = fmt::format("{} of {} never completes, and nobody waits for it", call_phrase(place.call),
-                                 ranks_phrase(place.waiting));
-  finding.cause = fmt::format("{} not make this call, and what it returned to {} was dropped{}",
-                              with_verb(place.missing, "does", "do"), ranks_phrase(place.waiting),
-                              calls > 1 ? fmt::format("; {} more calls are left like it", calls - 1) : "");
+  finding.headline = fmt::format("{} of {} never completes, and no rank waits for it",
+                                 call_phrase(place.call), ranks_phrase(place.waiting));
+  finding.cause =
+      fmt::format("{} not make this call, and what it returned to {} was dropped{}",
+                  with_verb(place.missing, "does", "do"), ranks_phrase(place.waiting),
+                  calls > 1 ? fmt::format("; {} more calls are left the same way", calls - 1) : "");
   finding.advice =
       "wait for every asynchronous call, so that a missing partner is noticed where it is missing";
   finding.on_backend =
-      "the call's buffers and its place in the communicator stay taken: the next calls hang behind it, or "
+      "the call's buffers and its place in the communicator are never released: the next calls hang behind "
+      "it, or "
       "destroy_process_group does";
 }
 

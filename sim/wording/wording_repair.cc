@@ -185,8 +185,8 @@ void word_culprits(const CallEdits& edits, Programs programs, std::span<const Pl
   }
   finding.kind = kind_of(mistake, call, finding.kind);
   const auto says = [&](const std::string& right) {
-    return fmt::format("{} {}, where {} belongs", with_verb(culprits, "calls", "call"),
-                       full_words(out.front()), right);
+    return fmt::format("{} {}, instead of {}", with_verb(culprits, "calls", "call"), full_words(out.front()),
+                       right);
   };
   const std::string number =
       is_message(call) ? "" : fmt::format(", its #{} there", number_of(call, program, first.at));
@@ -195,7 +195,7 @@ void word_culprits(const CallEdits& edits, Programs programs, std::span<const Pl
       finding.headline = fmt::format("{} {}{}", with_verb(culprits, "leaves out", "leave out"),
                                      full_words(call), alone ? number : "");
       finding.cause =
-          "what is called after it meets calls of other ranks that do not belong to it, or nobody's";
+          "what is called after it meets calls of other ranks that do not belong to it, or no call at all";
       finding.advice =
           fmt::format("call it on {}, too, or on none of its peers", alone ? "this rank" : "these ranks");
       break;
@@ -207,7 +207,7 @@ void word_culprits(const CallEdits& edits, Programs programs, std::span<const Pl
       finding.advice = "let every rank of the group make the call, or none";
       break;
     case Mistake::moved:
-      finding.headline = fmt::format("{} {} in another order than the others",
+      finding.headline = fmt::format("{} {} in a different order than the others",
                                      with_verb(culprits, "makes", "make"), full_words(call));
       finding.cause = "each waits in a call that the others make only after the one in which they wait";
       finding.advice = "make these calls in one order on all ranks";
@@ -215,12 +215,12 @@ void word_culprits(const CallEdits& edits, Programs programs, std::span<const Pl
     case Mistake::other_group:
       finding.headline = says(is_message(call) ? fmt::format("{} of another group", to_string(call.kind))
                                                : call_words(call));
-      finding.cause = "a call on another group meets nobody there, and is missing where its peers wait";
+      finding.cause = "a call on another group meets no call there, and is missing where its peers wait";
       finding.advice = fmt::format("pass the group that the peers pass: {}", call.group);
       break;
     case Mistake::other_peer:
       finding.headline = says(call_words(call));
-      finding.cause = "a message meets nobody unless both ends name each other";
+      finding.cause = "a message is not matched unless both ends name each other";
       finding.advice = fmt::format("name rank {} as the other end", call.peer);
       break;
     case Mistake::other_call:

@@ -158,7 +158,7 @@ TEST_CASE("a pipe with a scenario is read, and one through which nothing comes i
   CHECK(shell.run("'" ROLLCALL_CLI "' run - <quick.json").code == 0);
   const Outcome silent = shell.run("timeout 60 '" ROLLCALL_CLI "' run pipe");
   CHECK(silent.code == 4);
-  CHECK_THAT(silent.err, Contains("pipe: error: nothing has come through this pipe for 10 s"));
+  CHECK_THAT(silent.err, Contains("pipe: error: no data has come through this pipe for 10 s"));
 }
 
 TEST_CASE("what has no end is refused at once", "[faults]") {

@@ -25,7 +25,7 @@ struct Injected {
 };
 
 const std::string same_order = "look for one that only some ranks reach";
-const std::string as_often = "let every rank go round as often";
+const std::string as_often = "let every rank run the same number of iterations";
 
 // With two ranks, of which only one makes a call, either could be wrong: the rank that does not make it is named.
 const std::vector<Injected>& injected() {
@@ -53,7 +53,7 @@ const std::vector<Injected>& injected() {
        "deadlock",
        {1},
        "extra_pipeline_step_2",
-       "let both ranks go round as often"},
+       "let both ranks run the same number of iterations"},
       {"exception_on_one_rank", 4, "deadlock", {2}, "exception_on_one_rank", "fix the exception"},
       {"unused_parameter_2", 2, "deadlock", {1}, "step", "fix the exception"},
       {"hook_without_all_reduce", 4, "wrong_result", {1, 2, 3}, "hook_without_all_reduce", "main_hook"},

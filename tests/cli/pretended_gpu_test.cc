@@ -28,7 +28,7 @@ TEST_CASE("a script for GPUs is recorded without one", "[record][gpu]") {
   const Outcome outcome = record(shell, "trains", "-n 2 --simulate");
   INFO(outcome.err);
   CHECK(outcome.code == 0);
-  CHECK_THAT(outcome.err, Contains("rollcall: no GPU here: cuda is pretended, 2 devices\n"));
+  CHECK_THAT(outcome.err, Contains("rollcall: no GPU here: pretending that there is CUDA, 2 devices\n"));
   CHECK_THAT(outcome.err, Contains("[rank 1] total 3.0 on cuda:1 nccl"));
   CHECK_THAT(contents(shell.path("out.json")), Contains(R"("backend": "nccl")"));
 }
@@ -105,7 +105,7 @@ TEST_CASE("the job that the README begins with gets the report that it shows", "
   std::filesystem::copy_file(ROLLCALL_SOURCE_DIR "/scenarios/hero.py", shell.path("scenarios/hero.py"));
   const Outcome outcome = shell.rollcall("record --world-size 4 -o hero.json scenarios/hero.py");
   CHECK(outcome.code == 1);
-  const std::string said = "rollcall: no GPU here: cuda is pretended, 4 devices\n";
+  const std::string said = "rollcall: no GPU here: pretending that there is CUDA, 4 devices\n";
   CHECK_THAT(outcome.err, Contains(said));  // torch may also print warnings
   const std::string shown = said + outcome.out.substr(0, outcome.out.find("   = help: "));
   CHECK_THAT(contents(ROLLCALL_SOURCE_DIR "/README.md"), Contains("scenarios/hero.py\n" + shown + "```\n"));
@@ -119,7 +119,7 @@ TEST_CASE("hosts have as many GPUs as ranks see", "[record][gpu]") {
   const Outcome outcome = record(shell, "says_where_it_is", "-n 4 --ranks-see 2");
   CHECK_THAT(outcome.err, Contains("[rank 3] {'RANK': '3', 'LOCAL_RANK': '1', 'GROUP_RANK': '1', "
                                    "'LOCAL_WORLD_SIZE': '2'} 2\n"));
-  CHECK_THAT(outcome.err, Contains("cuda is pretended, 2 devices"));
+  CHECK_THAT(outcome.err, Contains("pretending that there is CUDA, 2 devices"));
 }
 
 }  // namespace rollcall::test

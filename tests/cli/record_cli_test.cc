@@ -340,7 +340,7 @@ TEST_CASE("what a script came to is its report, whatever its scenario can say", 
       {"trains_apart", "wrong_result", "rank 1 updated 2 parameters that rank 0 never saw"},
       {"trains_together", "ok", "\"ok\""},
       {"tells_through_the_store", "ok", "\"ok\""},
-      {"nobody_sets_the_key", "deadlock", "nobody sets key"},
+      {"nobody_sets_the_key", "deadlock", "no rank sets key"},
   };
   for (const Ending& ending : endings) {
     for (const std::string answers : {"", "--simulate"}) {

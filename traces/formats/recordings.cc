@@ -148,8 +148,12 @@ class FileReader {
       outcome.is_unknown = !was_meant;
       return outcome;
     }
-    Outcome outcome{format->decode(source), "", {}, !values::looks_like_pickle(bytes),
-                    std::hash<std::string_view>()(bytes), file.argument};
+    Outcome outcome{format->decode(source),
+                    "",
+                    {},
+                    !values::looks_like_pickle(bytes),
+                    std::hash<std::string_view>()(bytes),
+                    file.argument};
     RankRecording& recording = *outcome.recording;
     if (recording.names_groups_only) {
       return outcome;
@@ -279,9 +283,10 @@ void drop_copies(Chosen& chosen, std::vector<FileProblem>& problems) {
   for (const auto& [rank, copy] : chosen.earlier) {
     problems.push_back(
         {copy->recording->dump.file,
-         fmt::format("not used: byte for byte the same as {}. If it is of another moment, name the two folders "
-                     "one by one",
-                     chosen.last.at(rank)->recording->dump.file)});
+         fmt::format(
+             "not used: byte for byte the same as {}. If it was taken at another time, name the two folders "
+             "one by one",
+             chosen.last.at(rank)->recording->dump.file)});
   }
   chosen.earlier.clear();
 }

@@ -78,7 +78,7 @@ std::optional<Rank> Pulse::find_last() const {
 
 std::string Pulse::line(Time now, Duration silence) const {
   if (ranks_ == 0) {
-    return "no rank has begun";
+    return "no rank has started";
   }
   std::string text = fmt::format("{} {}", ranks_, ranks_ == 1 ? "rank" : "ranks");
   const Look& first = looks_.front();
@@ -100,7 +100,7 @@ std::string Pulse::line(Time now, Duration silence) const {
     text += fmt::format("  last: rank {}, for {}", *last_, elapsed_phrase(now - last_since_));
   }
   if (silence >= silence_shown_min) {
-    text += fmt::format("  nothing moves for {}", elapsed_phrase(silence));
+    text += fmt::format("  nothing has moved for {}", elapsed_phrase(silence));
   }
   return text;
 }

@@ -72,7 +72,7 @@ std::string computing_text(const RunProfile& profile) {
       std::ranges::any_of(profile.ranks, [](const RankProfile& each) { return each.hidden > 0; });
   return hides ? "# compute is the host's time here, and calls before it count as hidden; what a GPU "
                  "computes is a\n"
-                 "# kernel, which stands in line with them (docs/step-time.md)\n"
+                 "# kernel, which is queued behind them (docs/step-time.md)\n"
                : "";
 }
 

@@ -163,7 +163,7 @@ std::string repair_phrase(const Finding& finding, std::string_view proof) {
   if (steps.empty()) {
     const Repair& none = *finding.repair;
     return none.search == Repair::Search::too_large
-               ? "none was looked for, as the job is too large"
+               ? "none was searched for, as the job is too large"
                : fmt::format("none was found: {} run{}",
                              none.tried == 1 ? "one change was" : fmt::format("{} changes were", none.tried),
                              none.search == Repair::Search::cut_short ? ", and no more are tried" : "");

@@ -38,6 +38,6 @@ std::string repair_phrase(const Finding& finding, std::string_view proof);
 // The proofs for runs and for recordings.
 std::string run_proof(Rank world_size);
 inline constexpr std::string_view replay_proof =
-    "the recorded calls fit together, and nobody waits in vain: they were replayed";
+    "the recorded calls fit together, and no rank waits forever: they were replayed";
 
 }  // namespace rollcall::viz

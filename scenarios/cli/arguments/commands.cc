@@ -254,7 +254,7 @@ void declare_predict(CLI::App& app, CommandLine& line) {
       ->check(whole_number(1, 4096))
       ->type_name("N");
   app.add_option("--sample", line.record.sampled,
-                 "For a script: run only N of the ranks, and all if they are not alike; 4 from 17 ranks on")
+                 "For a script: run only N of the ranks, and all if they differ; 4 from 17 ranks on")
       ->check(whole_number(2, 4096))
       ->type_name("N");
   declare_kernels_from(app, line);
@@ -288,8 +288,9 @@ void declare_cluster(CLI::App& app, CommandLine& line) {
 void declare_diagnose(CLI::App& app, CommandLine& line) {
   app.add_option("PATH", line.paths, "Dumps, traces and logs of a job, or directories that hold them")
       ->required();
-  app.add_flag("--hung", line.hung,
-               "The job stood still, as where a timeout had the dumps written: who did not come is to blame");
+  app.add_flag(
+      "--hung", line.hung,
+      "Treat the job as hung, as where a timeout wrote the dumps: ranks that did not arrive are to blame");
   declare_trace(app, line.trace);
   declare_reports(app, line);
 }
@@ -383,15 +384,16 @@ void declare_record(CLI::App& app, CommandLine& line) {
   app.add_option("-n,--world-size", record.world_size, "Number of ranks")
       ->check(whole_number(1, 4096))
       ->type_name("N");
-  CLI::Option* simulate =
-      app.add_flag("--simulate", record.simulate,
-                   fmt::format("Run all ranks together and answer their calls from the simulator; the default "
-                               "up to {} ranks",
-                               RecordArguments::together_max));
-  app.add_flag("--fake", record.fake,
-               fmt::format("Run each rank alone; without this, more than {} ranks run alone first, and together "
-                           "if the script reads received data",
-                           RecordArguments::together_max))
+  CLI::Option* simulate = app.add_flag(
+      "--simulate", record.simulate,
+      fmt::format("Run all ranks together and answer their calls from the simulator; the default "
+                  "up to {} ranks",
+                  RecordArguments::together_max));
+  app.add_flag(
+         "--fake", record.fake,
+         fmt::format("Run each rank alone; without this, more than {} ranks run alone first, and together "
+                     "if the script reads received data",
+                     RecordArguments::together_max))
       ->excludes(simulate);
   app.add_flag("--live", record.live,
                "Record a real job; what follows is the command that starts it, such as torchrun")
@@ -444,7 +446,7 @@ void declare_record(CLI::App& app, CommandLine& line) {
 void declare_watch(CLI::App& app, CommandLine& line) {
   app.add_option(
          "--after", line.watch.after,
-         "Report when nothing has moved for this long while somebody waits; by default three times the job's "
+         "Report when nothing has moved for this long while a rank waits; by default three times the job's "
          "longest pause so far, and at least 4s")
       ->type_name("TIME");
   CLI::Option* node =
@@ -462,7 +464,7 @@ void declare_watch(CLI::App& app, CommandLine& line) {
       ->needs(node);
   app.add_option("--serve", line.watch.page_port,
                  "Show the job's last minute on a page for a browser of this machine, at this port; 0: "
-                 "any that is free. The page's address is said at the beginning")
+                 "any that is free. The page's address is printed at startup")
       ->check(whole_number(0, 65535))
       ->type_name("PORT");
   app.add_flag("--no-row", line.watch.no_row, "Do not keep the terminal's last row for how the job is doing");

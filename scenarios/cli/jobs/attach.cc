@@ -18,9 +18,10 @@ std::vector<watch::Target> targets_of(const CommandLine& line) {
   for (const std::string& text : line.paths) {
     const std::optional<watch::Target> target = watch::parse_target(text);
     if (!target) {
-      throw UsageError(fmt::format(
-          "'{}' is nothing to attach to: give host:port of torch's debug server, a process id, or ras:host",
-          text));
+      throw UsageError(
+          fmt::format("'{}' is not something to attach to: give host:port of torch's debug server, a process "
+                      "id, or ras:host",
+                      text));
     }
     targets.push_back(*target);
   }

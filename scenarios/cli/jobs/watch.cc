@@ -39,7 +39,7 @@ bool is_python_itself(const check::DumpFrame& frame) {
 // Formats a stack as Python does: innermost last.
 std::string stack_text(const watch::StackOfRanks& stack) {
   if (stack.frames.empty()) {
-    return fmt::format("  {}: no Python stack came\n", ranks_phrase(stack.ranks));
+    return fmt::format("  {}: no Python stack was received\n", ranks_phrase(stack.ranks));
   }
   std::string text = fmt::format("  {}:\n", ranks_phrase(stack.ranks));
   check::DumpStack shown = stack.frames;
@@ -56,11 +56,11 @@ std::string occasion_text(const watch::Answer& answer, bool blames_nobody) {
   switch (answer.occasion) {
     case watch::Answer::Occasion::stands_still:
       return fmt::format("rollcall: nothing has moved for {}{}\n", watch::elapsed_phrase(answer.silence),
-                         blames_nobody ? ", and the calls of the ranks blame nobody" : "");
+                         blames_nobody ? ", and the calls of the ranks blame no rank" : "");
     case watch::Answer::Occasion::failed:
       return "rollcall: the job has failed\n";
     case watch::Answer::Occasion::at_work:
-      return "rollcall: the job goes on, and its numbers are wrong\n";
+      return "rollcall: the job is still running, but its numbers are wrong\n";
   }
   return {};
 }
@@ -223,7 +223,7 @@ ExitCode watch_job(const CommandLine& line) {
         line.output.empty() ? say(text) : emit(line, reports);
       },
       [&](Duration after) {
-        say(fmt::format("rollcall: the job went on after {}", watch::elapsed_phrase(after)));
+        say(fmt::format("rollcall: the job continued after {}", watch::elapsed_phrase(after)));
       },
       [&](const std::string& text) { say("rollcall: " + text); },
       page_of_last_minute,

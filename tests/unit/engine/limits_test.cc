@@ -23,7 +23,7 @@ TEST_CASE("a rank that comes later than the others wait is a race, and nobody is
     CHECK(culprits(report) == "0");
     CHECK(to_string(finding(report).at->waiting) == "1-3");
     CHECK(finding(report).cause ==
-          "nobody is missing: rank 0 arrives after 45 min, and the limit of the barrier" +
+          "no rank is missing: rank 0 arrives after 45 min, and the limit of the barrier" +
               finding(report).cause.substr(finding(report).cause.find(" at ")));
   }
 }

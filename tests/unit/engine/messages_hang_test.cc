@@ -129,7 +129,7 @@ TEST_CASE("a send that nobody receives is the receiver's omission", "[messages][
     CHECK(to_string(finding(report).culprits) == "1");
     CHECK(finding(report).at->call.seq == 2);
     CHECK(to_string(finding(report).at->waiting) == "0");
-    CHECK(finding(report).headline == "nobody receives what rank 0 sends to rank 1 (send #2 on world)");
+    CHECK(finding(report).headline == "no rank receives what rank 0 sends to rank 1 (send #2 on world)");
   }
 }
 

@@ -49,7 +49,7 @@ TEST_CASE("a key that nobody sets is a deadlock that names the key", "[store][fi
   const Report everybody = run(nccl(2), [](Rank) { Store().get("server_up"); });
   CHECK(kind(everybody) == "deadlock store_never_served");
   CHECK(culprits(everybody) == "0-1");
-  CHECK(finding(everybody).headline == "nobody sets key server_up, which ranks 0-1 wait for");
+  CHECK(finding(everybody).headline == "no rank sets key server_up, which ranks 0-1 wait for");
   CHECK_THAT(viz::json_report(everybody), Contains("\"key\": \"server_up\""));
 
   const Report gone = run(nccl(3), [](Rank rank) {

@@ -9,7 +9,7 @@ TEST_CASE("samplers with one seed are well", "[samples]") {
   CHECK_FALSE(judge_samples({.dataset = 10, .repeated = 2}));
 }
 
-TEST_CASE("the rank whose sampler has another seed than the others is named", "[samples]") {
+TEST_CASE("the rank whose sampler has a different seed than the others is named", "[samples]") {
   const auto verdict = judge_samples({.dataset = 100, .seeds = {7, 7, 8, 7}, .repeated = 30});
   REQUIRE(verdict);
   CHECK(verdict_word(*verdict) == "wrong_result");

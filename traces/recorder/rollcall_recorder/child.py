@@ -99,7 +99,7 @@ def _announce(arguments, console):
     except FileExistsError:
         return
     devices = "1 device" if count == 1 else f"{count} devices"
-    os.write(console, f"rollcall: no GPU here: cuda is pretended, {devices}\n".encode())
+    os.write(console, f"rollcall: no GPU here: pretending that there is CUDA, {devices}\n".encode())
 
 
 def _answer_to(control, record):

@@ -6,7 +6,7 @@ class CallList {
   constructor(timeline) {
     this.timeline = timeline;
     this.body = element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Calls in sight" });
-    this.root = element("details", { class: "calls" }, element("summary", {}, "The calls in sight as a table"), this.body);
+    this.root = element("details", { class: "calls" }, element("summary", {}, "Visible calls as a table"), this.body);
     this.root.addEventListener("toggle", () => this.update());
   }
 

@@ -90,7 +90,7 @@ TEST_CASE("a cluster made from NCCL's log predicts what the preset of that machi
     CHECK(found.predict({.bytes = bytes})->time == preset.predict({.bytes = bytes})->time);
     CHECK(found.predict({.bytes = bytes})->algorithm == preset.predict({.bytes = bytes})->algorithm);
   }
-  CHECK_THAT(file.remarks.at(0), Contains("compute capability 90 is concluded"));
+  CHECK_THAT(file.remarks.at(0), Contains("compute capability 90 is inferred"));
 }
 
 TEST_CASE("the topology's and the graphs' dump complete each other", "[measured]") {

@@ -40,7 +40,7 @@ Report report_of(const Ending& ending, const std::string& backend) {
 }  // namespace
 
 TEST_CASE("whoever waits in destroy_process_group has left, on nccl as on gloo", "[scenarios][judge]") {
-  const std::string loop = "go round as often";
+  const std::string loop = "run the same number of iterations";
   const std::string branch = "branch";
   const Ending endings[] = {
       {"uneven shards, two ranks", 2, steps("rank == 1 ? 4 : 5"), "1", FindingKind::missing_participant,

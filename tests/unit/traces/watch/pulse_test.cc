@@ -25,13 +25,13 @@ void pass(Pulse& pulse, Time& now, Duration time, Rank late, std::uint64_t& call
 
 TEST_CASE("steps and calls are counted by the second", "[watch]") {
   Pulse pulse;
-  CHECK(pulse.line(0, 0) == "no rank has begun");
+  CHECK(pulse.line(0, 0) == "no rank has started");
   Time now = 0;
   std::uint64_t calls = 0;
   pass(pulse, now, 10 * second, -1, calls);
   CHECK(pulse.line(now, 0) == "4 ranks  2.00 steps/s  10.0 calls/s per rank");
   CHECK(pulse.line(now + 3 * second, 3 * second) ==
-        "4 ranks  2.00 steps/s  10.0 calls/s per rank  nothing moves for 3 s");
+        "4 ranks  2.00 steps/s  10.0 calls/s per rank  nothing has moved for 3 s");
 }
 
 TEST_CASE("the rank that the others wait for is last, and since when is said", "[watch]") {
