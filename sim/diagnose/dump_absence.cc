@@ -378,7 +378,6 @@ class AbsenceJudge {
     }
     add_stacks(diagnosis);
     doubt_peer(node, diagnosis);
-    doubt_minority(node, diagnosis);
     doubt_start(diagnosis);
   }
 
@@ -433,18 +432,19 @@ class AbsenceJudge {
           fmt::format("the host stack of {} (py-spy dump --pid): inside the loop it is stuck, past the loop "
                       "it left early",
                       ranks_phrase(unseen)));
+      doubt_silence(unseen, diagnosis);
     }
   }
 
-  // If no more ranks wait than are absent, no majority says who is right. And the recorder of Gloo does not show where
-  // an absent rank is: it may wait for one of those that wait for it.
-  void doubt_minority(const WaitNode& node, Diagnosis& diagnosis) const {
-    const RankSet waiting = ranks_of(node);
-    if (waiting.size() <= absent_.size() && difference(absent_, ranks_of_gloo(job_)).empty()) {
+  // Gloo's recorder does not show where an absent rank is: it may wait for one of those that wait for it.
+  void doubt_silence(const RankSet& unseen, Diagnosis& diagnosis) const {
+    const RankSet silent = difference(unseen, difference(unseen, ranks_of_gloo(job_)));
+    if (!silent.empty()) {
       diagnosis.confidence = std::max(diagnosis.confidence, Diagnosis::Confidence::medium);
       diagnosis.evidence.push_back(fmt::format(
-          "{} may wait for {} in a message, the store or new_group: Gloo's recorder keeps collectives only",
-          ranks_phrase(absent_), ranks_phrase(waiting)));
+          "{} may wait for another rank in a message, the store or new_group: Gloo's recorder keeps "
+          "collectives only",
+          ranks_phrase(silent)));
     }
   }
 

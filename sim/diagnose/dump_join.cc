@@ -121,7 +121,22 @@ class JoinJudge {
         odd = odd == nullptr ? &member : odd;
       }
     }
-    return odd == nullptr ? std::nullopt : std::optional(diagnosis_of(group, position, *odd, *usual, joined));
+    if (odd == nullptr || !is_in_the_join_of(*odd, *usual, position)) {
+      return std::nullopt;
+    }
+    return diagnosis_of(group, position, *odd, *usual, joined);
+  }
+
+  // The first count of a rank without inputs meets the notice at the start of an iteration. If it meets any other call,
+  // the member that makes that call is not in this Join at all.
+  bool is_in_the_join_of(const GroupMember& odd, const GroupMember& usual, std::int64_t position) const {
+    std::int64_t first = position;
+    for (const DumpOp* op = odd.at(first - 1); op != nullptr && is_joined(role(odd, *op));
+         op = odd.at(first - 1)) {
+      --first;
+    }
+    const DumpOp* met = usual.at(first);
+    return met == nullptr || role(usual, *met) != Role::iteration;
   }
 
   // The member that decides which call belongs here: one with inputs. If none is left, one of the majority.

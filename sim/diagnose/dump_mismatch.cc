@@ -86,22 +86,8 @@ class MismatchJudge {
 
  private:
   Blamed blame() const {
-    Blamed blamed;
-    std::size_t all = 0;
-    for (const Party& party : parties_) {
-      all += party.members.size();
-      for (const GroupMember* member : party.members) {
-        const RankOps& ops = *member->ops;
-        if (is_join_shadow(job_.view.job, ops.record_of(*member->at(node_.position)))) {
-          blamed.odd.push_back(member);
-        } else if (blamed.usual == nullptr) {
-          blamed.usual = member;
-        }
-      }
-    }
-    if (!blamed.odd.empty() && blamed.usual != nullptr) {
-      blamed.joined = true;  // the hook exists to repeat what the others do, however few they are
-      blamed.even = 2 * blamed.odd.size() >= all;
+    Blamed blamed = blame_hooks();
+    if (blamed.joined) {
       return blamed;
     }
     const std::size_t most = parties_[0].members.size();
@@ -114,6 +100,31 @@ class MismatchJudge {
       blamed = against_all_but(parties_[0]);
       blamed.by_present = true;
     }
+    return blamed;
+  }
+
+  // A hook exists to repeat what the ranks with inputs do, however few they are. But if one of these agrees with the
+  // hooks, it is another rank that differs.
+  Blamed blame_hooks() const {
+    Blamed blamed;
+    std::size_t all = 0;
+    for (const Party& party : parties_) {
+      all += party.members.size();
+      std::size_t shadows = 0;
+      for (const GroupMember* member : party.members) {
+        if (is_join_shadow(job_.view.job, member->ops->record_of(*member->at(node_.position)))) {
+          blamed.odd.push_back(member);
+          ++shadows;
+        } else if (blamed.usual == nullptr) {
+          blamed.usual = member;
+        }
+      }
+      if (shadows > 0 && shadows < party.members.size()) {
+        return {};
+      }
+    }
+    blamed.joined = !blamed.odd.empty() && blamed.usual != nullptr;
+    blamed.even = 2 * blamed.odd.size() >= all;
     return blamed;
   }
 
