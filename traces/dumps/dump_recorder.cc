@@ -231,7 +231,9 @@ void DumpRecorder::complete(const Pending& pending) {
     return;
   }
   record.state = DumpRecord::State::completed;
-  record.completed_ns = epoch_ns + now();
+  // The watchdog would have seen it before the rank made another call, and before it lost patience.
+  const std::int64_t patience = record.timeout_ms * millisecond - 1;
+  record.completed_ns = std::min(epoch_ns + now(), record.created_ns + std::max<std::int64_t>(patience, 0));
   for (auto& [id, group] : groups_) {
     if (group.number == record.group) {
       const std::int64_t number = record.is_p2p ? record.p2p_seq : record.collective_seq;

@@ -114,4 +114,11 @@ TEST_CASE("a recording is of a run that was counted, and not of one that only as
   CHECK_FALSE(is_alarm(check::judge_dump(run.job)));
 }
 
+TEST_CASE("a call that a rank looks at only after its timeout was over in time", "[recordings][fiber]") {
+  const RecordedRun run = record(R"({"world_size": 2, "backend": "nccl", "timeout": "20ms", "program": [
+      {"all_reduce": {"numel": 4}}, {"compute": "50ms"}, {"fill": "t", "value": 1}, {"item": "t"}]})");
+  CHECK(finding_of(run.report.verdict) == nullptr);
+  CHECK_FALSE(is_alarm(check::judge_dump(run.job)));
+}
+
 }  // namespace rollcall::scenario
