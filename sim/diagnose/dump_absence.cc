@@ -490,6 +490,21 @@ class AbsenceJudge {
       }
       diagnosis.evidence.push_back(fmt::format(
           "{} waited for too, but left no dump; what they did is unknown", with_verb(lost, "is", "are")));
+      doubt_who_is_first(lost, diagnosis);
+    }
+  }
+
+  // If the lost ranks died, a rank of Gloo that does nothing may wait for them, in calls that are not recorded.
+  void doubt_who_is_first(const RankSet& lost, Diagnosis& diagnosis) const {
+    const bool is_seen = std::ranges::any_of(job_.view.job.facts, [this](const LogFact& fact) {
+      return fact.kind == LogFact::Kind::stack && absent_.contains(fact.ranks.first());
+    });
+    if (!is_seen && !ranks_of_gloo(job_).empty()) {
+      diagnosis.confidence = Diagnosis::Confidence::low;
+      diagnosis.alternatives.push_back(FindingKind::crashed_rank);
+      diagnosis.would_settle.push_back(fmt::format("the log of {}: if {} died, {} may wait for {}",
+                                                   ranks_phrase(lost), is_plural(lost) ? "they" : "it",
+                                                   ranks_phrase(absent_), is_plural(lost) ? "them" : "it"));
     }
   }
 

@@ -92,7 +92,9 @@ void check_scenario(const GeneratedScenario& generated) {
   const Report report = run_text(generated.text);
   const std::string all = everything(report);
   CHECK(everything(run_text(generated.text)) == all);
-  if (!generated.leaves_to_chance) {
+  // Which rank makes the last operation that a limit allows depends on the order in which ranks run.
+  const bool is_cut = std::holds_alternative<LimitReached>(report.verdict);
+  if (!generated.leaves_to_chance && !is_cut) {
     CHECK(everything(run_text(generated.text, 4711)) == all);
   }
   check_verdict(report);
