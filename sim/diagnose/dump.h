@@ -107,6 +107,7 @@ struct RankDump {
   bool from_start = false;          // and the first one is the recorder's first: nothing fell off the ring
   bool has_states = true;           // else replay_states says which calls are finished
   bool is_window = false;           // it ends where recording was stopped, which says nothing about the rank
+  bool skips_messages = false;      // as Gloo's recorder does: it keeps collectives only
   bool knows_groups = true;         // else all calls are assumed to be of one group
   std::vector<DumpRecord> records;  // oldest first
   std::vector<DumpStatus> status;   // by group

@@ -338,7 +338,8 @@ class AbsenceJudge {
   // Of Gloo's ranks that owe different calls, keeps the one that has made fewer than all others: the others may wait
   // for it in messages, which are not recorded, and it cannot wait for what they did later.
   void keep_who_stopped_first() {
-    if (!ranks_without_dump(job_.view.job).empty() || !difference(absent_, ranks_of_gloo(job_)).empty()) {
+    if (!ranks_without_dump(job_.view.job).empty() ||
+        !difference(absent_, ranks_without_messages(job_)).empty()) {
       return;
     }
     std::vector<std::pair<std::size_t, Rank>> made;
@@ -438,7 +439,7 @@ class AbsenceJudge {
 
   // Gloo's recorder does not show where an absent rank is: it may wait for one of those that wait for it.
   void doubt_silence(const RankSet& unseen, Diagnosis& diagnosis) const {
-    const RankSet silent = difference(unseen, difference(unseen, ranks_of_gloo(job_)));
+    const RankSet silent = difference(unseen, difference(unseen, ranks_without_messages(job_)));
     if (!silent.empty()) {
       diagnosis.confidence = std::max(diagnosis.confidence, Diagnosis::Confidence::medium);
       diagnosis.evidence.push_back(fmt::format(
@@ -499,7 +500,7 @@ class AbsenceJudge {
     const bool is_seen = std::ranges::any_of(job_.view.job.facts, [this](const LogFact& fact) {
       return fact.kind == LogFact::Kind::stack && absent_.contains(fact.ranks.first());
     });
-    if (!is_seen && !ranks_of_gloo(job_).empty()) {
+    if (!is_seen && !ranks_without_messages(job_).empty()) {
       diagnosis.confidence = Diagnosis::Confidence::low;
       diagnosis.alternatives.push_back(FindingKind::crashed_rank);
       diagnosis.would_settle.push_back(fmt::format("the log of {}: if {} died, {} may wait for {}",

@@ -187,15 +187,10 @@ RankSet ranks_without_dump(const JobDump& job) {
   return difference(members, present);
 }
 
-RankSet ranks_of_gloo(const DumpCase& job) {
+RankSet ranks_without_messages(const DumpCase& job) {
   RankSet ranks;
   for (const RankOps& ops : job.view.ranks) {
-    const bool is_of_gloo = std::ranges::any_of(ops.dump->records, [&](const DumpRecord& record) {
-      return job.view.job.calls[record.call].is_of_gloo();
-    });
-    if (is_of_gloo) {
-      ranks.insert(ops.dump->rank);
-    }
+    ranks.insert(ops.dump->skips_messages ? RankSet{ops.dump->rank} : RankSet());
   }
   return ranks;
 }

@@ -83,8 +83,8 @@ std::string group_phrase(const DumpGroup& group);
 
 // The ranks of the job that left no dump.
 RankSet ranks_without_dump(const JobDump& job);
-// The ranks whose dumps are of Gloo. Its recorder skips messages, so it does not show ranks that wait in one.
-RankSet ranks_of_gloo(const DumpCase& job);
+// The ranks whose recorder skips messages, as Gloo's does: it does not show that they wait in one.
+RankSet ranks_without_messages(const DumpCase& job);
 RankSet ranks_of(const WaitNode& node);
 RankSet blockers_of(const WaitNode& node);
 

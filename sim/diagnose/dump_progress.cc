@@ -215,7 +215,7 @@ RankSet in_messages(const DumpCase& job) {
   for (const auto& [rank, node] : job.roots.idle) {
     known.insert(rank);
   }
-  return difference(ranks_of_gloo(job), known);
+  return difference(ranks_without_messages(job), known);
 }
 
 }  // namespace

@@ -219,7 +219,7 @@ FindingKind difference_kind(const ProgramCall& is, const ProgramCall& belongs) {
 // Ranks that the recorder knows to wait, whether or not their lists say for which rank, and those of Gloo, whose
 // recorder skips messages.
 RankSet may_go_on(const DumpCase& job) {
-  RankSet ranks = ranks_of_gloo(job);
+  RankSet ranks = ranks_without_messages(job);
   for (const RankOps& ops : job.view.ranks) {
     if (std::ranges::any_of(ops.ops, [](const DumpOp& op) { return !op.finished; })) {
       ranks.insert(RankSet{ops.dump->rank});
@@ -344,7 +344,7 @@ bool may_be_gone(const DumpCase& job, const RankSet& without_dump, const Finding
   const bool are_few = 2 * without_dump.size() < job.view.ranks.size();
   const bool is_open = finding.kind == FindingKind::no_fault ||
                        (finding.kind == FindingKind::stuck_host && finding.culprits.size() > 1);
-  return !without_dump.empty() && are_few && is_open && !ranks_of_gloo(job).empty();
+  return !without_dump.empty() && are_few && is_open && !ranks_without_messages(job).empty();
 }
 
 // Gloo ends the process of a rank that is sent more than it expects. Then no rank waits for it: its peers' calls fail.
@@ -374,7 +374,7 @@ void mend(const DumpCase& job, Diagnosis& diagnosis) {
   }
   // NCCL's recorder says itself which calls are unfinished. With Gloo's, a job that has stopped may look like one at
   // work.
-  if (diagnosis.finding.kind == FindingKind::no_fault && ranks_of_gloo(job).empty()) {
+  if (diagnosis.finding.kind == FindingKind::no_fault && ranks_without_messages(job).empty()) {
     return;
   }
   const std::optional<Programs> programs = RecordedPrograms(job).read();

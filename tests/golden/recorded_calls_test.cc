@@ -1,5 +1,5 @@
-// The Flight Recorder of simulated Gloo ranks writes what that of real ones does: one program, dumped by torch 2.14.1 and
-// exported from its recorded scenario.
+// The Flight Recorder of simulated Gloo ranks writes what that of real ones does: one program, dumped by torch
+// 2.14.1 and exported from its recorded scenario.
 
 #include <filesystem>
 #include <string>

@@ -163,6 +163,7 @@ class Decoder {
       end_unless_dated(record);
     }
     if (call.is_of_gloo()) {
+      result_.dump.skips_messages = true;
       count_operations(entry, record);
     }
     if (is_of_torchcomms_ && !call.is_message() && (call.op == "send" || call.op == "recv")) {
@@ -372,8 +373,8 @@ class Decoder {
   std::vector<std::pair<std::int64_t, std::uint32_t>> group_of_id_;
   bool is_of_torchcomms_ = false;
   std::vector<std::uint32_t> passed_over_;  // by group: messages since its last call
-  std::vector<std::int64_t> operations_;  // by group: op_id of the last one, for Gloo
-  std::vector<KnownKey> known_keys_;      // by position in an entry
+  std::vector<std::int64_t> operations_;    // by group: op_id of the last one, for Gloo
+  std::vector<KnownKey> known_keys_;        // by position in an entry
   Key key_;
   std::int64_t first_id_ = 0;
   std::int64_t last_record_id_ = 0;

@@ -268,6 +268,7 @@ check::RankDump DumpRecorder::finish(bool standstill) {
   std::sort(dump_.groups.begin(), dump_.groups.end());
   dump_.from_start = !dump_.records.empty();
   dump_.without_gaps = true;
+  dump_.skips_messages = !records_messages_;
   return dump_;
 }
 
