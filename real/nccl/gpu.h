@@ -73,7 +73,6 @@ class Gpu {
   // Keeps the stream busy for that long: with a kernel that polls the GPU's timer, or, if the driver has no
   // compiler for it, with a host function that sleeps.
   void spin(cudaStream_t stream, Duration duration);
-  bool has_kernel() const { return kernel_ != nullptr; }
 
   MemoryPool memory;  // the GPU's
   MemoryPool pinned;  // the host's, as asynchronous copies need it

@@ -247,10 +247,7 @@ void MessageMatcher::take(MessageId send, MessageId receive) {
 }
 
 void MessageMatcher::post_any_source(MessageId id) {
-  const Rank rank = messages_[id].op.rank;
-  receives_from_anyone_.resize(static_cast<std::size_t>(group_size_));
-  receives_from_anyone_[static_cast<std::size_t>(rank)] = true;
-  asked_anyone_.emplace(rank, messages_[id].op.tag);
+  asked_anyone_.emplace(messages_[id].op.rank, messages_[id].op.tag);
   if (!take_arrived(id, moment_)) {
     any_source_.push_back(id);
   }

@@ -104,10 +104,7 @@ class MessageMatcher {
   // until then the order of execution would decide. Not at ranks that are watched.
   void settle_arrivals();
   // True if any rank has received from anyone.
-  bool anyone_receives() const { return !receives_from_anyone_.empty(); }
-  bool receives_from_anyone(Rank rank) const {
-    return anyone_receives() && receives_from_anyone_[static_cast<std::size_t>(rank)];
-  }
+  bool anyone_receives() const { return !asked_anyone_.empty(); }
 
   // Called before the first message: the caller then decides when each message reaches this rank (tagged discipline).
   void watch(Rank receiver);
@@ -207,9 +204,8 @@ class MessageMatcher {
   std::vector<MessageId> free_;
   std::vector<Channel> channels_;                                // never shrinks: indexes are kept
   std::unordered_map<Key, std::uint32_t, KeyHash> channel_ids_;  // looked up, never iterated
-  std::vector<std::uint32_t> recent_;       // by rank and kind: its last channel, which it usually uses again
-  std::vector<MessageId> any_source_;       // pending receives that name no source
-  std::vector<bool> receives_from_anyone_;  // by rank; empty while no rank has
+  std::vector<std::uint32_t> recent_;  // by rank and kind: its last channel, which it usually uses again
+  std::vector<MessageId> any_source_;  // pending receives that name no source
   std::set<std::pair<Rank, std::int32_t>>
       asked_anyone_;          // the ranks that have ever received from anyone, and with which tag
   std::uint64_t moment_ = 0;  // messages that arrived at an earlier one are there before anything posted now

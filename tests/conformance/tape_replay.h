@@ -1,6 +1,6 @@
 #pragma once
 
-// TapeReplay: replays a tape with sim/check's matchers and without an engine: no fibers, no backend's rules, no costs.
+// TapeReplay: replays a tape with sim/match's matchers and without an engine: no fibers, no backend's rules, no costs.
 // Collectives meet by number, messages by their backend's rules, and a call on a stream gets its turn when everything
 // that the stream was told to wait for is over. If a rank on the tape leaves a call that by these rules never ends, the
 // replay lets it leave at the tape's time.

@@ -52,8 +52,6 @@ class Stall {
   State look(Time now, const std::vector<RankMoment>& ranks);
 
   Duration silence(Time now) const { return now - last_move_; }
-  // The longest silence that the job has recovered from on its own.
-  Duration longest_pause() const { return longest_pause_; }
   // How long a silence like the present one is tolerated.
   Duration patience(const std::vector<RankMoment>& ranks) const;
   // The length of the standstill that the last look ended; 0: it did not end one.
@@ -63,7 +61,7 @@ class Stall {
   StallOptions options_;
   std::map<Rank, std::uint64_t> moves_;
   Time last_move_ = 0;
-  Duration longest_pause_ = 0;
+  Duration longest_pause_ = 0;  // that the job has recovered from on its own
   Duration ended_after_ = 0;
   State state_ = State::moves;
   bool has_begun_ = false;

@@ -58,7 +58,6 @@ TEST_CASE("a job that pauses for three seconds at times is given nine", "[watch]
   for (std::uint64_t round = 2; round < 6; ++round) {
     CHECK(pass(stall, now, 3 * second, waiting(round)) != State::stands_still);
   }
-  CHECK(stall.longest_pause() >= 2900 * millisecond);
   const Duration took = until_standstill(stall, now, waiting(5));
   CHECK(took + 3 * second > 8500 * millisecond);
 }
