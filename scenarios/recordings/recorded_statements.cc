@@ -36,12 +36,8 @@ std::int64_t numel_of(const std::vector<std::vector<std::int64_t>>& shapes) {
 // "Float" is float32. Types that a scenario does not have become bytes.
 std::string dtype_of(const DumpCall& call) {
   const std::vector<std::string>& names = call.input_dtypes.empty() ? call.output_dtypes : call.input_dtypes;
-  for (std::size_t i = 0; i < dtype_count && !names.empty(); ++i) {
-    if (scalar_type_name(static_cast<Dtype>(i)) == names.front()) {
-      return std::string(to_string(static_cast<Dtype>(i)));
-    }
-  }
-  return names.empty() ? "float32" : "uint8";
+  return std::string(
+      to_string(names.empty() ? Dtype::float32 : parse_scalar_type(names.front()).value_or(Dtype::uint8)));
 }
 
 // The elements that the call's argument `numel` counts; 0: the default.

@@ -1,5 +1,6 @@
 #include "sim/tensor/dtype.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -40,6 +41,11 @@ constexpr std::array<std::string_view, reduce_op_count> reduce_names{
     "SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR", "PREMUL_SUM"};
 
 const DtypeInfo& info(Dtype dtype) { return dtypes[static_cast<std::size_t>(dtype)]; }
+
+std::optional<Dtype> find_dtype(std::string_view text, std::string_view DtypeInfo::*column) {
+  const auto row = std::ranges::find(dtypes, text, column);
+  return row == dtypes.end() ? std::nullopt : std::optional(static_cast<Dtype>(row - dtypes.begin()));
+}
 
 // Rounds a float's bits to the upper 16, to nearest even: bfloat16 is a float32 cut in half.
 std::uint16_t float_to_bfloat16(float value) {
@@ -256,13 +262,9 @@ bool is_complex(Dtype dtype) { return dtype == Dtype::complex64 || dtype == Dtyp
 Dtype real_part_of(Dtype complex) { return complex == Dtype::complex64 ? Dtype::float32 : Dtype::float64; }
 std::string_view to_string(ReduceOp op) { return reduce_names[static_cast<std::size_t>(op)]; }
 
-std::optional<Dtype> parse_dtype(std::string_view text) {
-  for (std::size_t i = 0; i < dtypes.size(); ++i) {
-    if (dtypes[i].name == text) {
-      return static_cast<Dtype>(i);
-    }
-  }
-  return std::nullopt;
+std::optional<Dtype> parse_dtype(std::string_view text) { return find_dtype(text, &DtypeInfo::name); }
+std::optional<Dtype> parse_scalar_type(std::string_view name) {
+  return find_dtype(name, &DtypeInfo::scalar_type);
 }
 
 std::optional<ReduceOp> parse_reduce_op(std::string_view text) {

@@ -39,6 +39,7 @@ std::size_t size_of(Dtype dtype);                // bytes per element
 std::string_view to_string(Dtype dtype);         // "float32", "bool"
 std::string_view scalar_type_name(Dtype dtype);  // c10's name: "Float", "Long"
 std::optional<Dtype> parse_dtype(std::string_view text);
+std::optional<Dtype> parse_scalar_type(std::string_view name);  // c10's
 bool is_floating(Dtype dtype);  // as torch's is_floating_point: complex types are not
 bool is_complex(Dtype dtype);
 Dtype real_part_of(Dtype complex);  // float32 of complex64

@@ -55,16 +55,6 @@ std::vector<std::string> names_of(const std::vector<DumpGroup>& groups) {
   return result;
 }
 
-// Takes a name as c10 writes it ("scalar_type"). Empty if the dtype is not one of ours.
-std::optional<Dtype> dtype_of(std::string_view name) {
-  for (std::size_t i = 0; i < dtype_count; ++i) {
-    if (scalar_type_name(static_cast<Dtype>(i)) == name) {
-      return static_cast<Dtype>(i);
-    }
-  }
-  return std::nullopt;
-}
-
 // The collectives of one group run one after the other, whenever they were queued.
 struct Lane {
   static constexpr int most_open = 4;  // calls queued behind this many unfinished ones are not drawn
@@ -253,7 +243,7 @@ class TimelineMaker {
     look.name = result_.timeline.intern(call.op);
     look.numel = recorded_elements(call);
     const std::string dtype = call.dtype();
-    const std::optional<Dtype> known = dtype_of(dtype);
+    const std::optional<Dtype> known = parse_scalar_type(dtype);
     const auto kind = parse_op_kind(call.op);
     const bool says_all = known && kind && has_tensor(*kind);  // then the writers show dtype and numel
     look.dtype = known.value_or(Dtype::float32);

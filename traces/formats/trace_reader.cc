@@ -63,15 +63,6 @@ std::string group_of(const Json& arguments) {
   return description.empty() || description == "undefined" ? name : description;
 }
 
-Dtype dtype_of(const std::string& name) {
-  for (std::size_t i = 0; i < dtype_count; ++i) {
-    if (scalar_type_name(static_cast<Dtype>(i)) == name) {
-      return static_cast<Dtype>(i);
-    }
-  }
-  return Dtype::float32;
-}
-
 // One slice, before the start of the trace is known.
 struct Slice {
   Span span;
@@ -238,7 +229,7 @@ class TraceReader {
     next_seq_[{span.rank, span.group}] = span.seq + 1;
     span.numel = number_of(arguments, "In msg nelems", 0);
     const std::string dtype = text_of(arguments, "dtype");
-    span.dtype = dtype_of(dtype);
+    span.dtype = parse_scalar_type(dtype).value_or(Dtype::float32);
     const auto kind = parse_op_kind(op);
     if (!(kind && has_tensor(*kind)) && !dtype.empty() && span.numel > 0) {
       span.arguments = report_.timeline.intern(fmt::format("{} x {}", dtype, span.numel));

@@ -96,6 +96,7 @@ TEST_CASE("every dtype is read back by its name") {
   CHECK(std::size(every_real_dtype) + std::size(complex_dtypes) == dtype_count);
   for (Dtype dtype : every_real_dtype) {
     CHECK(parse_dtype(to_string(dtype)) == dtype);
+    CHECK(parse_scalar_type(scalar_type_name(dtype)) == dtype);
   }
   for (Dtype dtype : complex_dtypes) {
     CHECK(parse_dtype(to_string(dtype)) == dtype);
