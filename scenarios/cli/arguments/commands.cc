@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 #include <CLI/App.hpp>
 
+#include "scenarios/cli/report_files.h"
 #include "sim/c10d/backend_traits.h"
 
 namespace rollcall::cli {
@@ -81,17 +82,10 @@ void declare_trace(CLI::App& app, TraceArguments& trace) {
   app.add_flag("--ascii", trace.ascii, "Draw it in ASCII")->needs(chart);
 }
 
-constexpr std::string_view run_reports = "html=FILE, json=FILE, junit=FILE, sarif=FILE, github";
-
-void declare_reports(CLI::App& app, CommandLine& line, std::string_view kinds = "html=FILE, json=FILE") {
-  app.add_option("--report", line.reports, fmt::format("Also write a report: {}; repeatable", kinds))
-      ->type_name("KIND=FILE")
-      ->allow_extra_args(false);
-}
-
-void declare_seed(CLI::App& app, CommandLine& line) {
+void declare_seed(CLI::App& app, CommandLine& line, const char* overridden = "the scenario's") {
   const auto set_seed = [&line](const std::string& text) { line.seed = seed_of(text); };
-  app.add_option_function<std::string>("--seed", set_seed, "Random seed; overrides the scenario's")
+  app.add_option_function<std::string>("--seed", set_seed,
+                                       fmt::format("Random seed; overrides {}", overridden))
       ->type_name("N");
 }
 
@@ -103,7 +97,6 @@ void declare_run(CLI::App& app, CommandLine& line) {
   app.add_flag("--no-repair", line.no_repair,
                "Do not run a failing job again with changed calls to find out who is to blame");
   declare_trace(app, line.trace);
-  declare_reports(app, line, run_reports);
 }
 
 void declare_explore(CLI::App& app, CommandLine& line) {
@@ -140,7 +133,6 @@ void declare_explore(CLI::App& app, CommandLine& line) {
                "With --what-if: also let every rank die at each of its calls")
       ->needs(what_if);
   declare_seed(app, line);
-  declare_reports(app, line);
 }
 
 void declare_minimize(CLI::App& app, CommandLine& line) {
@@ -173,9 +165,7 @@ void declare_test(CLI::App& app, CommandLine& line) {
   app.add_option("-j,--jobs", test.jobs, "Number of parallel jobs; one per core by default")
       ->check(whole_number(1, 1024))
       ->type_name("N");
-  const auto set_seed = [&line](const std::string& text) { line.seed = seed_of(text); };
-  app.add_option_function<std::string>("--seed", set_seed, "Random seed; overrides each scenario's")
-      ->type_name("N");
+  declare_seed(app, line, "each scenario's");
   app.add_option("--timeout", test.timeout, "Time limit for each scenario; 60s by default")
       ->type_name("TIME");
   app.add_option("--memory", test.memory, "Memory limit for each scenario; 8GiB by default")
@@ -184,7 +174,6 @@ void declare_test(CLI::App& app, CommandLine& line) {
                  "Compare every rank's calls with the golden files in this directory")
       ->type_name("DIR");
   app.add_flag("--update-golden", test.update_golden, "Rewrite these files, and those that scenarios name");
-  declare_reports(app, line, run_reports);
 }
 
 void declare_list(CLI::App& app, CommandLine& line) {
@@ -265,7 +254,6 @@ void declare_predict(CLI::App& app, CommandLine& line) {
   app.add_option("--python", line.record.python, "For a script: the Python interpreter")
       ->type_name("PROGRAM");
   declare_trace_files(app, line.trace);
-  declare_reports(app, line);
 }
 
 void declare_slow(CLI::App& app, CommandLine& line) {
@@ -292,7 +280,6 @@ void declare_diagnose(CLI::App& app, CommandLine& line) {
       "--hung", line.hung,
       "Treat the job as hung, as where a timeout wrote the dumps: ranks that did not arrive are to blame");
   declare_trace(app, line.trace);
-  declare_reports(app, line);
 }
 
 void declare_real_ranks(CLI::App& app, CommandLine& line) {
@@ -318,7 +305,6 @@ void declare_real(CLI::App& app, CommandLine& line) {
   app.add_flag("--launched", line.real.launched,
                "Run as one rank of a job that torchrun, srun or mpirun started");
   declare_trace(app, line.trace);
-  declare_reports(app, line);
 }
 
 void declare_compare(CLI::App& app, CommandLine& line) {
@@ -334,7 +320,6 @@ void declare_compare(CLI::App& app, CommandLine& line) {
                  "Compare with results saved by --record, without a real run")
       ->type_name("FILE")
       ->excludes(record);
-  declare_reports(app, line);
 }
 
 void declare_doctor(CLI::App& app, CommandLine& line) {
@@ -432,15 +417,9 @@ void declare_record(CLI::App& app, CommandLine& line) {
       ->check(whole_number(1, 4096))
       ->type_name("N");
   declare_trace(app, line.trace);
-  declare_reports(app, line);
   app.footer(
       "The script comes after the options, and its own arguments after the script. A\n"
       "real job is recorded by `record --live -o train.json -- torchrun train.py`.");
-  app.prefix_command();  // the arguments after the script belong to the script
-  app.parse_complete_callback([&app, &line] {
-    std::vector<std::string> words = app.remaining();
-    line.paths.insert(line.paths.begin(), words.begin(), words.end());
-  });
 }
 
 void declare_watch(CLI::App& app, CommandLine& line) {
@@ -475,11 +454,6 @@ void declare_watch(CLI::App& app, CommandLine& line) {
       "The command that starts the job comes after the options. It is run as it is: its\n"
       "output is untouched, signals reach it, and its exit code is ours. Reports go to\n"
       "standard error.");
-  app.prefix_command();
-  app.parse_complete_callback([&app, &line] {
-    std::vector<std::string> words = app.remaining();
-    line.paths.insert(line.paths.begin(), words.begin(), words.end());
-  });
 }
 
 void declare_attach(CLI::App& app, CommandLine& line) {
@@ -490,7 +464,6 @@ void declare_attach(CLI::App& app, CommandLine& line) {
       ->required();
   app.add_option("--records", line.record.records, "Keep what was collected in this directory")
       ->type_name("DIR");
-  declare_reports(app, line);
 }
 
 void declare_init(CLI::App& app, CommandLine& line) {
@@ -512,6 +485,8 @@ constexpr const char* for_times = "Predict and judge times";
 constexpr const char* for_real_ranks = "Run on real ranks";
 constexpr const char* for_files = "Show and convert";
 constexpr const char* for_setup = "Set up";
+constexpr auto no_reports = nullptr;
+constexpr bool passes_words_on = true;
 
 constexpr std::array<Command, 23> table = {{
     {"diagnose",
@@ -520,47 +495,55 @@ constexpr std::array<Command, 23> table = {{
      diagnose,
      for_hangs,
      {"diagnose dumps/                         # all files in it, together",
-      "diagnose dumps/ --report html=hang.html"}},
+      "diagnose dumps/ --report html=hang.html"},
+     page_kinds},
     {"watch",
      "Run a real job as it is and name the culprit while it hangs",
      declare_watch,
      watch_job,
      for_hangs,
-     {"watch -- torchrun --nproc_per_node 4 train.py", "watch --after 5s -- python3 launch.py"}},
+     {"watch -- torchrun --nproc_per_node 4 train.py", "watch --after 5s -- python3 launch.py"},
+     no_reports,
+     passes_words_on},
     {"attach",
      "Find the culprit of a job that hangs and runs without rollcall",
      declare_attach,
      attach_to_job,
      for_hangs,
      {"attach node1:25999                      # torch's debug server (2.14)",
-      "attach 4711                             # processes of this machine"}},
+      "attach 4711                             # processes of this machine"},
+     page_kinds},
     {"record",
      "Run a PyTorch script on simulated ranks, without GPUs, and judge it",
      declare_record,
      record_script,
      for_hangs,
      {"record -n 4 train.py --epochs 1         # --epochs is the script's",
-      "record -n 4 -o train.json train.py      # and keep it as a scenario"}},
+      "record -n 4 -o train.json train.py      # and keep it as a scenario"},
+     page_kinds,
+     passes_words_on},
     {"run",
      "Simulate one scenario and report the verdict",
      declare_run,
      run_scenario,
      for_tests,
      {"run uneven_inputs.json --timeline",
-      "run uneven_inputs.json --trace hang.json --report html=hang.html"}},
+      "run uneven_inputs.json --trace hang.json --report html=hang.html"},
+     run_kinds},
     {"test",
      "Run scenarios as tests and list those that do not meet their expectations",
      declare_test,
      test_scenarios,
      for_tests,
-     {"test scenarios -k \"ddp and not slow\"",
-      "test scenarios --report github --report junit=rollcall.xml"}},
+     {"test scenarios -k \"ddp and not slow\"", "test scenarios --report github --report junit=rollcall.xml"},
+     run_kinds},
     {"explore",
      "Try many schedules of one scenario, to find failures that depend on timing",
      declare_explore,
      explore_scenario,
      for_tests,
-     {"explore race.json", "explore train.json --what-if            # disturb the ranks instead"}},
+     {"explore race.json", "explore train.json --what-if            # disturb the ranks instead"},
+     page_kinds},
     {"minimize",
      "Reduce a scenario to the smallest one that fails in the same way",
      declare_minimize,
@@ -585,7 +568,8 @@ constexpr std::array<Command, 23> table = {{
      predict_times,
      for_times,
      {"predict all_reduce --cluster h100-2x8 --bytes 1KiB:8GiB",
-      "predict --model llama3-8b --layout fsdp=8,tp=2 --cluster h100-2x8"}},
+      "predict --model llama3-8b --layout fsdp=8,tp=2 --cluster h100-2x8"},
+     page_kinds},
     {"slow",
      "Find the rank, NIC, link or node that is slow, from measured times",
      declare_slow,
@@ -603,13 +587,15 @@ constexpr std::array<Command, 23> table = {{
      declare_real,
      run_on_real_ranks,
      for_real_ranks,
-     {"real ring.json --backend gloo", "real ring.json --ranks 8 --report html=real.html"}},
+     {"real ring.json --backend gloo", "real ring.json --ranks 8 --report html=real.html"},
+     page_kinds},
     {"compare",
      "Compare a scenario's simulated run with a real one, or two simulated runs",
      declare_compare,
      compare_with_real_ranks,
      for_real_ranks,
-     {"compare ring.json                       # simulated and real", "compare before.json after.json"}},
+     {"compare ring.json                       # simulated and real", "compare before.json after.json"},
+     page_kinds},
     {"doctor",
      "Show which real backends this machine can run",
      declare_doctor,

@@ -78,6 +78,12 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
   return nearest.empty() ? "" : fmt::format(" (did you mean '{}{}'?)", dashes, nearest);
 }
 
+// Null if there is none of that name.
+const Command* find_command(std::string_view name) {
+  const auto found = std::ranges::find(commands(), name, &Command::name);
+  return found == commands().end() ? nullptr : &*found;
+}
+
 [[noreturn]] void unknown_command(std::string_view word) {
   std::vector<std::string> names;
   for (const Command& command : commands()) {
@@ -178,6 +184,23 @@ std::string examples_text(const Command& command) {
   return text;
 }
 
+// "html=FILE" for each kind that the command has; what goes to standard output has no file.
+std::vector<std::string> forms_of_reports(const Command& command, std::string_view file) {
+  std::vector<std::string> forms;
+  for (const std::string_view kind : command.reports()) {
+    forms.push_back(kind == "github" ? std::string(kind) : fmt::format("{}={}", kind, file));
+  }
+  return forms;
+}
+
+void declare_reports(CLI::App& app, CommandLine& line, const Command& command) {
+  const std::vector<std::string> forms = forms_of_reports(command, "FILE");
+  app.add_option("--report", line.reports,
+                 fmt::format("Also write a report: {}; repeatable", fmt::join(forms, ", ")))
+      ->type_name("KIND=FILE")
+      ->allow_extra_args(false);
+}
+
 // Builds the parser, which writes to its arguments.
 void build(CLI::App& app, CommandLine& line, CommonOptions& common) {
   app.formatter(std::make_shared<Help>());
@@ -188,6 +211,16 @@ void build(CLI::App& app, CommandLine& line, CommonOptions& common) {
     subcommand.group(command.purpose);
     subcommand.callback([&line, &command] { line.execute = command.execute; });
     command.declare(subcommand, line);
+    if (command.reports != nullptr) {
+      declare_reports(subcommand, line, command);
+    }
+    if (command.passes_words_on) {
+      subcommand.prefix_command();
+      subcommand.parse_complete_callback([&subcommand, &line] {
+        const std::vector<std::string> words = subcommand.remaining();
+        line.paths.insert(line.paths.begin(), words.begin(), words.end());
+      });
+    }
     for (CLI::Option* option : subcommand.get_options()) {
       if (option->get_positional() && option->get_type_name().starts_with("TEXT")) {
         option->type_name("");  // its name says enough
@@ -225,30 +258,18 @@ ExitCode say(const CLI::App& app, const CLI::Success& request) {
 
 namespace {
 
-std::vector<std::string> kinds_of_reports(const std::string& command) {
-  const bool is_of_runs = command == "run" || command == "test";
-  std::vector<std::string> kinds;
-  for (const std::string_view kind : is_of_runs ? run_kinds() : page_kinds()) {
-    kinds.push_back(fmt::format("{}{}", kind, kind == "github" ? "" : "="));
-  }
-  return kinds;
-}
-
 // Adds what the parser itself does not know.
 void complete(CommandTree& tree) {
-  for (CommandHelp& command : tree.commands) {
-    for (const Command& known : commands()) {
-      if (command.name == known.name) {
-        for (const char* example : known.examples) {
-          command.examples.push_back(fmt::format("rollcall {}", example));
-        }
-      }
+  for (CommandHelp& help : tree.commands) {
+    const Command& command = *find_command(help.name);
+    for (const char* example : command.examples) {
+      help.examples.push_back(fmt::format("rollcall {}", example));
     }
-    for (Argument& option : command.options) {
+    for (Argument& option : help.options) {
       if (option.names.front() == "--cluster") {
         option.choices = cost::preset_names();
       } else if (option.names.front() == "--report") {
-        option.choices = kinds_of_reports(command.name);
+        option.choices = forms_of_reports(command, "");
       }
     }
   }
@@ -268,11 +289,10 @@ CommandTree command_tree() {
 
 namespace {
 
-// The number of arguments that are ours: in `record` and `watch`, the words after a lone "--" are another program's
-// command line.
+// The number of arguments that are ours: some commands pass on the words after a lone "--".
 int own_arguments(int argc, const char* const* argv) {
-  const std::string_view command = argc > 1 ? argv[1] : "";
-  const bool passes_on = command == "record" || command == "watch";
+  const Command* const command = find_command(argc > 1 ? argv[1] : "");
+  const bool passes_on = command != nullptr && command->passes_words_on;
   const auto* const end = argv + argc;
   const auto* const dashes = passes_on ? std::find(argv, end, std::string_view("--")) : end;
   return static_cast<int>(dashes - argv);
@@ -281,10 +301,6 @@ int own_arguments(int argc, const char* const* argv) {
 }  // namespace
 
 namespace {
-
-bool is_command(std::string_view word) {
-  return std::ranges::any_of(commands(), [word](const Command& each) { return word == each.name; });
-}
 
 // True for "host:port", which is not a path.
 bool is_address(std::string_view word) {
@@ -296,7 +312,7 @@ bool is_address(std::string_view word) {
 // For `rollcall PATH ...`, returns the command for that path, with the rest of the words. Empty if the first word is a
 // command, an option, or a mistake.
 std::vector<std::string> obvious_command(std::span<const char* const> words) {
-  if (words.empty() || is_command(words.front())) {
+  if (words.empty() || find_command(words.front()) != nullptr) {
     return {};
   }
   const std::string word = words.front();
