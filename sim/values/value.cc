@@ -14,6 +14,10 @@ constexpr std::size_t chunk_bytes = std::size_t{1} << 20;
 
 BadFile::BadFile(std::size_t byte, const std::string& message) : std::runtime_error(message), offset(byte) {}
 
+std::string BadFile::text() const {
+  return offset == 0 ? what() : "byte " + std::to_string(offset) + ": " + what();
+}
+
 void* Arena::allocate(std::size_t bytes) {
   bytes = (bytes + 7) & ~std::size_t{7};
   while (chunk_ < chunks_.size() && chunks_[chunk_].size - used_ < bytes) {

@@ -17,6 +17,7 @@ namespace rollcall::values {
 // A file that cannot be read, and the offset at which that became clear.
 struct BadFile : std::runtime_error {
   BadFile(std::size_t byte, const std::string& message);
+  std::string text() const;  // "byte 12: ..."; without the place if that is the whole file
   std::size_t offset;
 };
 

@@ -8,6 +8,7 @@
 
 #include "traces/formats/call_recorder.h"
 #include "traces/formats/host_operators.h"
+#include "traces/formats/trace_events.h"
 #include "traces/values/value_access.h"
 
 namespace rollcall::traces {
@@ -19,17 +20,12 @@ constexpr std::int64_t merged_pid_min = 100'000'000;
 
 // The data that belongs to one External id, or to one event without an External id.
 struct Activity {
-  const Value* arguments = nullptr;
+  Value arguments;       // none: it has none
   double issued_us = 0;  // on the host, where known
   double kernel_us = 0;  // of all its kernels together
   bool has_host_side = false;
   std::size_t place = 0;  // in the file: breaks ties
 };
-
-// A torch build without Kineto writes the events as a bare list.
-std::pair<const Value*, std::uint32_t> events_of(const Value& file) {
-  return file.is(Value::Kind::list) ? items_of(&file) : items_of(find(file, "traceEvents"));
-}
 
 class KinetoReader {
  public:
@@ -41,20 +37,20 @@ class KinetoReader {
     if (info != nullptr) {
       read_groups(*info);
     }
-    const auto [events, size] = events_of(file_);
+    // A torch build without Kineto writes the events as a bare list.
+    const auto [events, size] = items_of(file_.is(Value::Kind::list) ? &file_ : events_of(file_));
     for (std::uint32_t i = 0; i < size; ++i) {
-      if (events[i].is(Value::Kind::dict) && text_or_empty(find(events[i], "ph")) == "X") {
-        read_event(events[i], i);
+      if (const TraceEvent event = trace_event_of(events[i]); event.phase == "X") {
+        read_event(event, i);
       }
     }
-    const std::vector<Activity> activities = in_order();
-    const bool has_arguments = std::any_of(activities.begin(), activities.end(),
-                                           [](const Activity& a) { return a.arguments != nullptr; });
-    for (const Activity& activity : activities) {
+    bool has_arguments = false;
+    for (const Activity& activity : in_order()) {
+      has_arguments = has_arguments || has_call(activity);
       add(activity);
     }
     if (!has_arguments) {
-      read_host_operators(events, size);
+      add_host_operators();
     }
     RankRecording result = calls_.finish(true);
     if (rank_ >= 0 && rank_ < ranks_max) {
@@ -74,66 +70,46 @@ class KinetoReader {
     }
   }
 
-  void read_event(const Value& event, std::size_t place) {
-    if (number_or(find(event, "pid"), 0) >= merged_pid_min) {
+  void read_event(const TraceEvent& event, std::size_t place) {
+    if (event.process >= merged_pid_min) {
       throw BadFile(0, "a merged trace of several ranks; pass the files of the ranks instead");
     }
-    const Value* arguments = find(event, "args");
-    const bool is_host_side = text_or_empty(find(event, "name")) == "record_param_comms";
-    const bool has_arguments = arguments != nullptr && arguments->is(Value::Kind::dict);
-    const bool is_call = has_arguments && find(*arguments, "Collective name") != nullptr;
-    if (!is_host_side && !is_call) {
+    if (is_host_operator(event.name) || is_backend_range(event.name)) {
+      (is_host_operator(event.name) ? operators_ : ranges_).push_back(event);
+    }
+    const bool is_host_side = event.name == "record_param_comms";
+    if (!is_host_side && !event.is_call) {
       return;
     }
-    const std::int64_t id = has_arguments ? number_or(find(*arguments, "External id"), -1) : -1;
+    const std::int64_t id = number_or(find(event.arguments, "External id"), -1);
     Activity& activity = id >= 0 ? by_id_[id] : loose_.emplace_back();
-    const double start = real_or(find(event, "ts"), 0);
-    if (activity.arguments == nullptr && activity.issued_us == 0) {
+    if (!has_call(activity) && activity.issued_us == 0) {
       activity.place = place;
     }
-    if (is_call && (activity.arguments == nullptr || !is_host_side)) {
-      activity.arguments = arguments;
+    if (event.is_call && (!has_call(activity) || !is_host_side)) {
+      activity.arguments = event.arguments;
     }
     if (is_host_side) {
       activity.has_host_side = true;
-      activity.issued_us = start;
+      activity.issued_us = event.start_us;
     } else {
-      activity.kernel_us += real_or(find(event, "dur"), 0);
-      activity.issued_us = activity.has_host_side ? activity.issued_us : start;
+      activity.kernel_us += std::max(event.duration_us, 0.0);
+      activity.issued_us = activity.has_host_side ? activity.issued_us : event.start_us;
     }
   }
 
-  void read_host_operators(const Value* events, std::uint32_t size) {
-    std::vector<const Value*> operators;
-    std::vector<const Value*> ranges;
-    for (std::uint32_t i = 0; i < size; ++i) {
-      const std::string_view name = text_or_empty(find(events[i], "name"));
-      if (text_or_empty(find(events[i], "ph")) == "X" && (is_host_operator(name) || is_backend_range(name))) {
-        (is_host_operator(name) ? operators : ranges).push_back(&events[i]);
-      }
+  void add_host_operators() {
+    std::vector<TraceEvent>& chosen = operators_.empty() ? ranges_ : operators_;
+    std::ranges::stable_sort(chosen, {}, &TraceEvent::start_us);
+    for (const TraceEvent& event : chosen) {
+      RecordedCall call = call_of({event.name, find(event.arguments, "Concrete Inputs"),
+                                   find(event.arguments, "Input Dims"), find(event.arguments, "Input type")});
+      call.group = calls_.only_group();
+      call.created_ns = nanoseconds(event.start_us);
+      // A backend's range lasts as long as the call.
+      call.duration_ms = operators_.empty() && event.duration_us >= 0 ? event.duration_us / 1000 : -1;
+      calls_.add(call, rank_);
     }
-    std::vector<const Value*>& chosen = operators.empty() ? ranges : operators;
-    std::stable_sort(chosen.begin(), chosen.end(), [](const Value* a, const Value* b) {
-      return real_or(find(*a, "ts"), 0) < real_or(find(*b, "ts"), 0);
-    });
-    for (const Value* event : chosen) {
-      add_host_operator(*event, operators.empty());
-    }
-  }
-
-  // A backend's range lasts as long as the call.
-  void add_host_operator(const Value& event, bool is_range) {
-    HostOperator host{text_or_empty(find(event, "name"))};
-    if (const Value* arguments = find(event, "args"); arguments != nullptr) {
-      host.values = find(*arguments, "Concrete Inputs");
-      host.shapes = find(*arguments, "Input Dims");
-      host.types = find(*arguments, "Input type");
-    }
-    RecordedCall call = call_of(host);
-    call.group = calls_.only_group();
-    call.created_ns = nanoseconds(real_or(find(event, "ts"), 0));
-    call.duration_ms = is_range ? real_or(find(event, "dur"), -1000) / 1000 : -1;
-    calls_.add(call, rank_);
   }
 
   static std::int64_t nanoseconds(double us) {
@@ -151,22 +127,14 @@ class KinetoReader {
     return activities;
   }
 
+  static bool has_call(const Activity& activity) { return !activity.arguments.is(Value::Kind::none); }
+
   void add(const Activity& activity) {
-    if (activity.arguments == nullptr) {
+    if (!has_call(activity)) {
       return;
     }
-    const Value& arguments = *activity.arguments;
-    RecordedCall call;
-    call.name = text_or_empty(find(arguments, "Collective name"));
-    call.group = calls_.group(text_or_empty(find(arguments, "Process Group Name")),
-                              text_or_empty(find(arguments, "Process Group Description")),
-                              members_of(find(arguments, "Process Group Ranks")));
-    call.seq = count_or(find(arguments, "Seq"), -1);
-    call.numel_in = count_or(find(arguments, "In msg nelems"), -1);
-    call.numel_out = count_or(find(arguments, "Out msg nelems"), -1);
-    call.dtype = text_or_empty(find(arguments, "dtype"));
-    const bool sends = call.name.find("send") != std::string_view::npos;
-    call.peer = static_cast<Rank>(number_or(find(arguments, sends ? "Dst Rank" : "Src Rank"), -1));
+    auto [call, group, description, members] = trace_call_of(activity.arguments);
+    call.group = calls_.group(group, description, members_of(members));
     call.created_ns = nanoseconds(activity.issued_us);
     call.duration_ms = activity.kernel_us > 0 ? activity.kernel_us / 1000 : -1;
     calls_.add(call, rank_);
@@ -177,13 +145,15 @@ class KinetoReader {
   Rank rank_ = -1;
   std::map<std::int64_t, Activity> by_id_;
   std::vector<Activity> loose_;
+  std::vector<TraceEvent> operators_;
+  std::vector<TraceEvent> ranges_;
 };
 
 }  // namespace
 
 bool looks_like_kineto(const Value& value) {
   const auto [events, size] = items_of(&value);
-  return find(value, "traceEvents") != nullptr ||
+  return events_of(value) != nullptr ||
          (size > 0 && find(events[0], "ph") != nullptr && find(events[0], "ts") != nullptr);
 }
 

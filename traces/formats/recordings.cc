@@ -110,8 +110,7 @@ class FileReader {
     try {
       return decode(file);
     } catch (const BadFile& error) {
-      const std::string place = error.offset == 0 ? "" : fmt::format("byte {}: ", error.offset);
-      return {std::nullopt, place + error.what(), {}};
+      return {std::nullopt, error.text(), {}};
     }
   }
 

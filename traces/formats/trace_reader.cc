@@ -8,59 +8,48 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <system_error>
 
 #include <fmt/core.h>
-#include <nlohmann/json.hpp>
 
+#include "traces/formats/trace_events.h"
 #include "traces/values/file_bytes.h"
+#include "traces/values/json_value.h"
 #include "traces/values/unpack.h"
-#include "traces/values/value.h"
+#include "traces/values/value_access.h"
 
 namespace rollcall::traces {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 constexpr std::size_t sniffed_bytes = std::size_t{1} << 18;
-constexpr std::size_t bytes_max = std::size_t{300}
-                                  << 20;  // of one unpacked file; its tree takes ten times that
+constexpr std::size_t arena_bytes_max = std::size_t{3} << 30;  // of one file: three times its unpacked size
 constexpr std::size_t spans_max = 2'000'000;
 constexpr Rank trace_ranks_max = 1'000'000;
 
-std::string text_of(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
-std::int64_t number_of(const Json& object, const char* key, std::int64_t otherwise) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_number_integer() ? found->get<std::int64_t>() : otherwise;
-}
-
-double real_of(const Json& object, const char* key, double otherwise) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_number() ? found->get<double>() : otherwise;
+// Null if there is none, or it is another value.
+const Value* dict_in(const Value& file, std::string_view key) {
+  const Value* dict = find(file, key);
+  return dict != nullptr && dict->is(Value::Kind::dict) ? dict : nullptr;
 }
 
 // Returns "all_reduce" for "wait all_reduce #3".
-std::string plain_name(std::string name) {
+std::string_view plain_name(std::string_view name) {
   if (name.starts_with("wait ")) {
-    name.erase(0, 5);
+    name.remove_prefix(5);
   }
-  const std::size_t number = name.find(" #");
-  return name.substr(0, number);
+  return name.substr(0, name.find(" #"));
 }
 
 // The group's description if it says something; "default_pg" is torch's word for the world.
-std::string group_of(const Json& arguments) {
-  const std::string description = text_of(arguments, "Process Group Description");
-  const std::string name = text_of(arguments, "Process Group Name");
-  if (description == "default_pg" || (description.empty() && (name.empty() || name == "0"))) {
+std::string_view group_of(const TraceCall& traced) {
+  const std::string_view description = traced.group_description;
+  if (description == "default_pg" || (description.empty() && (traced.group.empty() || traced.group == "0"))) {
     return "world";
   }
-  return description.empty() || description == "undefined" ? name : description;
+  return description.empty() || description == "undefined" ? traced.group : description;
 }
 
 // One slice, before the start of the trace is known.
@@ -74,17 +63,17 @@ class TraceReader {
  public:
   void read(const std::string& path) {
     path_ = path;
-    const Json root = parse(path);
-    const auto events = root.find("traceEvents");
-    if (!root.is_object() || events == root.end() || !events->is_array()) {
+    const Value root = parse(path);
+    const Value* list = events_of(root);
+    if (list == nullptr || !list->is(Value::Kind::list)) {
       fail("no \"traceEvents\"");
     }
     read_about(root);
-    const bool has_kernels = std::ranges::any_of(*events, is_communication_kernel);
-    for (const Json& event : *events) {
-      if (event.is_object()) {
-        read_event(event, has_kernels);
-      }
+    const auto [values, size] = items_of(list);
+    const std::span<const Value> events(values, size);
+    const bool has_kernels = std::ranges::any_of(events, is_communication_kernel, trace_event_of);
+    for (const Value& event : events) {
+      read_event(trace_event_of(event), has_kernels);
     }
   }
 
@@ -115,78 +104,61 @@ class TraceReader {
     throw InvalidTrace(fmt::format("'{}': {}", path_, what));
   }
 
-  Json parse(const std::string& path) {
+  Value parse(const std::string& path) {
     try {
-      const std::string_view text = bytes_.read(path);
-      if (text.size() > bytes_max) {
-        fail(fmt::format(
-            "{} MB, but a page holds at most {}; narrow it down with --trace-ranks or --trace-window",
-            text.size() >> 20, bytes_max >> 20));
-      }
-      return Json::parse(text);
+      arena_.reset();
+      return read_json(bytes_.read(path), arena_);
     } catch (const BadFile& error) {
-      fail(error.what());
-    } catch (const Json::exception& error) {
-      fail(error.what());
+      fail(error.text());
     }
   }
 
-  void read_about(const Json& root) {
+  void read_about(const Value& root) {
     rank_.reset();
-    const auto info = root.find("distributedInfo");
-    if (info != root.end() && info->is_object()) {
-      if (const std::int64_t rank = number_of(*info, "rank", -1); rank >= 0 && rank < trace_ranks_max) {
+    if (const Value* info = dict_in(root, "distributedInfo")) {
+      if (const std::int64_t rank = number_or(find(*info, "rank"), -1); rank >= 0 && rank < trace_ranks_max) {
         rank_ = static_cast<Rank>(rank);
         if (!seen_.insert(*rank_).second) {
           fail(fmt::format("a second file of rank {}", *rank_));
         }
       }
-      report_.backend = text_of(*info, "backend");
-      const std::int64_t size = number_of(*info, "world_size", 0);
+      report_.backend = text_or_empty(find(*info, "backend"));
+      const std::int64_t size = number_or(find(*info, "world_size"), 0);
       report_.world_size =
           static_cast<Rank>(std::clamp<std::int64_t>(size, report_.world_size, trace_ranks_max));
     }
-    const auto metadata = root.find("metadata");
-    if (metadata != root.end() && metadata->is_object()) {
-      report_.scenario = text_of(*metadata, "scenario");
-      report_.replay = text_of(*metadata, "replay");
+    if (const Value* metadata = dict_in(root, "metadata")) {
+      report_.scenario = text_or_empty(find(*metadata, "scenario"));
+      report_.replay = text_or_empty(find(*metadata, "replay"));
     }
   }
 
-  static bool is_communication_kernel(const Json& event) {
-    return event.is_object() && text_of(event, "cat") == "kernel" && event.contains("args") &&
-           event["args"].is_object() && event["args"].contains("Collective name");
+  static bool is_communication_kernel(const TraceEvent& event) {
+    return event.category == "kernel" && event.is_call;
   }
 
-  void read_event(const Json& event, bool has_kernels) {
-    const std::string phase = text_of(event, "ph");
-    if (phase != "X" && phase != "B") {
+  void read_event(const TraceEvent& event, bool has_kernels) {
+    if (event.phase != "X" && event.phase != "B") {
       return;
     }
-    const std::string category = text_of(event, "cat");
-    static const Json nothing = Json::object();
-    const auto found = event.find("args");
-    const Json& arguments = found != event.end() && found->is_object() ? *found : nothing;
-    const bool is_call = arguments.contains("Collective name");
+    const std::string_view category = event.category;
     const bool is_host = category == "host";
     const bool is_own = is_host || category == "collective" || category == "message" || category == "compute";
-    const bool is_kernel = category == "kernel";
     // Kineto puts a collective's arguments on the kernel and, if shapes are recorded, on the host's operator as well.
-    if (!is_own && !is_kernel && !(is_call && !has_kernels)) {
+    if (!is_own && category != "kernel" && !(event.is_call && !has_kernels)) {
       return;
     }
     Slice slice;
-    slice.start_us = real_of(event, "ts", 0);
-    slice.duration_us = phase == "B" ? -1 : std::max(real_of(event, "dur", 0), 0.0);
+    slice.start_us = event.start_us;
+    slice.duration_us = event.phase == "B" ? -1 : std::max(event.duration_us, 0.0);
     slice.span.rank = rank_.value_or(rank_from(event));
     highest_ = std::max(highest_, slice.span.rank);
-    const std::string name = text_of(event, "name");
     if (is_host) {
-      fill_host_call(slice.span, name, arguments);
+      fill_host_call(slice.span, event);
     } else {
-      is_call ? fill_call(slice.span, name, arguments) : fill_compute(slice.span, name);
+      event.is_call ? fill_call(slice.span, event) : fill_compute(slice.span, event);
     }
-    slice.span.site = report_.timeline.intern(text_of(arguments, "site"));
+    slice.span.site = text_in(event, "site");
     if (slices_.size() == spans_max) {
       fail(
           fmt::format("more than {} slices; narrow it down with --trace-ranks or --trace-window", spans_max));
@@ -194,55 +166,60 @@ class TraceReader {
     slices_.push_back(slice);
   }
 
-  Rank rank_from(const Json& event) const {
-    const std::int64_t pid = number_of(event, "pid", -1);
-    if (pid < 0 || pid >= trace_ranks_max) {
+  // An argument that only our own traces have: viz/traces/chrome_trace writes them.
+  std::uint32_t text_in(const TraceEvent& event, std::string_view argument) {
+    return report_.timeline.intern(text_or_empty(find(event.arguments, argument)));
+  }
+
+  Rank rank_from(const TraceEvent& event) const {
+    if (event.process < 0 || event.process >= trace_ranks_max) {
       fail("a process that is not a rank; pass one file per rank, as torch.profiler writes them");
     }
-    return static_cast<Rank>(pid);
+    return static_cast<Rank>(event.process);
   }
 
-  void fill_compute(Span& span, const std::string& name) {
+  void fill_compute(Span& span, const TraceEvent& event) {
     span.kind = Span::Kind::compute;
-    span.name = report_.timeline.intern(name.empty() ? "compute" : name);
+    span.name = report_.timeline.intern(event.name.empty() ? "compute" : event.name);
   }
 
-  // Only our own traces have these: viz/traces/chrome_trace writes them.
-  void fill_host_call(Span& span, const std::string& name, const Json& arguments) {
+  void fill_host_call(Span& span, const TraceEvent& event) {
     span.kind = Span::Kind::host;
-    span.name = report_.timeline.intern(plain_name(name));
-    span.group = report_.timeline.intern(group_of(arguments));
-    span.arguments = report_.timeline.intern(text_of(arguments, "arguments"));
-    span.label = report_.timeline.intern(text_of(arguments, "label"));
+    span.name = report_.timeline.intern(plain_name(event.name));
+    span.group = report_.timeline.intern(group_of(trace_call_of(event.arguments)));
+    span.arguments = text_in(event, "arguments");
+    span.label = text_in(event, "label");
   }
 
-  void fill_call(Span& span, const std::string& name, const Json& arguments) {
-    const bool is_named = !name.starts_with("nccl") && name != "record_param_comms";
-    const std::string op = is_named ? plain_name(name) : text_of(arguments, "Collective name");
+  void fill_call(Span& span, const TraceEvent& event) {
+    const TraceCall traced = trace_call_of(event.arguments);
+    const RecordedCall& call = traced.call;
+    const bool is_named = !event.name.starts_with("nccl") && event.name != "record_param_comms";
+    const std::string_view op = is_named ? plain_name(event.name) : call.name;
     const bool is_message = op == "send" || op == "recv";
     span.kind = is_message ? Span::Kind::message : Span::Kind::collective;
     span.name = report_.timeline.intern(op);
-    const std::string group = group_of(arguments);
+    const std::string_view group = group_of(traced);
     span.group = report_.timeline.intern(group);
-    groups_[group].insert(span.rank);
-    span.seq = number_of(arguments, "Seq", next_seq_[{span.rank, span.group}]);
-    next_seq_[{span.rank, span.group}] = span.seq + 1;
-    span.numel = number_of(arguments, "In msg nelems", 0);
-    const std::string dtype = text_of(arguments, "dtype");
-    span.dtype = parse_scalar_type(dtype).value_or(Dtype::float32);
+    groups_[std::string(group)].insert(span.rank);
+    std::int64_t& next = next_seq_[{span.rank, span.group}];
+    span.seq = call.seq < 0 ? next : call.seq;
+    next = span.seq + 1;
+    span.numel = std::max<std::int64_t>(call.numel_in, 0);
+    span.dtype = parse_scalar_type(call.dtype).value_or(Dtype::float32);
     const auto kind = parse_op_kind(op);
-    if (!(kind && has_tensor(*kind)) && !dtype.empty() && span.numel > 0) {
-      span.arguments = report_.timeline.intern(fmt::format("{} x {}", dtype, span.numel));
+    if (!(kind && has_tensor(*kind)) && !call.dtype.empty() && span.numel > 0) {
+      span.arguments = report_.timeline.intern(fmt::format("{} x {}", call.dtype, span.numel));
     }
-    span.label = report_.timeline.intern(text_of(arguments, "label"));
+    span.label = text_in(event, "label");
     if (is_message) {
-      const std::int64_t peer = number_of(arguments, op == "send" ? "Dst Rank" : "Src Rank", -1);
-      span.peer = peer >= 0 && peer < trace_ranks_max ? static_cast<Rank>(peer) : -1;
+      span.peer = call.peer < trace_ranks_max ? call.peer : -1;
       highest_ = std::max(highest_, span.peer);
     }
   }
 
   FileBytes bytes_;
+  Arena arena_{arena_bytes_max};
   std::string path_;
   std::optional<Rank> rank_;  // of the current file; empty if it holds all ranks
   std::set<Rank> seen_;       // ranks that have a file of their own
