@@ -12,9 +12,6 @@
 namespace rollcall::real {
 namespace {
 
-constexpr Duration proof_within = 5 * second;
-constexpr std::ptrdiff_t strangers_max = 64;  // at a time
-
 void send_to(const Descriptor& connection, const Frame& content) {
   try {
     send_all(connection, frame(content));
@@ -30,8 +27,7 @@ bool waits_for_keys(const StoreCall& call) {
 }  // namespace
 
 void Hub::listen(const std::string& address, std::uint16_t port, std::string token) {
-  listener_ = listen_on(address, port);
-  token_ = std::move(token);
+  entrance_.emplace(listen_on(address, port), std::move(token), "rank", hub_version);
 }
 
 Descriptor Hub::connect() {
@@ -41,64 +37,32 @@ Descriptor Hub::connect() {
 }
 
 void Hub::watch(std::vector<pollfd>& polled) const {
-  polled.push_back({listener_.number(), POLLIN, 0});  // no listener: a negative number, which poll ignores
+  if (entrance_) {
+    entrance_->watch(polled);
+  }
   for (const Client& client : clients_) {
     polled.push_back({client.connection.number(), POLLIN, 0});
   }
 }
 
 std::vector<Hub::LogConnection> Hub::serve() {
+  if (entrance_) {
+    for (Entrance::Guest& guest : entrance_->serve(clock_.now())) {
+      clients_.push_back({.connection = std::move(guest.connection), .received = {}});
+    }
+  }
   std::vector<pollfd> polled;
   watch(polled);
   poll_all(polled, 0);
+  const std::size_t first = polled.size() - clients_.size();
   std::vector<LogConnection> logs;
-  for (std::size_t i = clients_.size(); i > 0; --i) {  // from the back, because some are erased
-    Client& client = clients_[i - 1];
-    const bool stays = polled[i].revents == 0 ? !client.greeting || clock_.now() < client.since + proof_within
-                                              : hear(client, logs);
-    if (!stays) {
-      refused_ += client.greeting ? 1 : 0;
-      clients_.erase(clients_.begin() + static_cast<std::ptrdiff_t>(i) - 1);
+  for (std::size_t i = clients_.size(); i-- > 0;) {  // from the back, because some are erased
+    if (polled[first + i].revents != 0 && !hear(clients_[i], logs)) {
+      clients_.erase(clients_.begin() + static_cast<std::ptrdiff_t>(i));
     }
-  }
-  if (polled.front().revents != 0) {
-    accept();
   }
   answer_all();
   return logs;
-}
-
-void Hub::accept() {
-  Descriptor connection = accept_from(listener_);
-  const auto strangers =
-      std::ranges::count_if(clients_, [](const Client& client) { return client.greeting.has_value(); });
-  if (!connection.is_open() || strangers >= strangers_max ||
-      (token_.empty() && !is_own_process(connection))) {
-    refused_ += connection.is_open() ? 1 : 0;
-    return;
-  }
-  Greeting greeting(token_);
-  send_to(connection, greeting.challenge());
-  clients_.push_back({.connection = std::move(connection),
-                      .received = {},
-                      .greeting = std::move(greeting),
-                      .since = clock_.now()});
-}
-
-// False if the data that the stranger has sent so far proves that it does not belong to the run. Welcomes it if the
-// proof is complete and right.
-bool Hub::belongs(Client& client) const {
-  const std::optional<Frame> proof = take_frame(client.received, greeting_bytes_max);
-  if (!proof) {
-    return true;  // not known yet
-  }
-  const std::optional<Frame> welcome = client.greeting->welcome(*proof);
-  if (!welcome) {
-    return false;
-  }
-  client.greeting.reset();
-  send_to(client.connection, *welcome);
-  return true;
 }
 
 // False if the client is gone or sends nonsense, or if its connection now carries a log.
@@ -106,10 +70,7 @@ bool Hub::hear(Client& client, std::vector<LogConnection>& logs) {
   const std::string bytes = receive_some(client.connection);
   try {
     client.received += bytes;
-    if (bytes.empty() || (client.greeting && !belongs(client))) {
-      return false;
-    }
-    return client.greeting || take_call(client, logs);
+    return !bytes.empty() && take_call(client, logs);
   } catch (const std::system_error&) {
     throw;  // not the client's fault
   } catch (const std::runtime_error&) {

@@ -23,12 +23,11 @@ class Hub {
  public:
   explicit Hub(const RunClock& clock) : clock_(clock) {}
 
-  // Accepts connections from processes that prove that they know the token (greeting.h); without a token, from this
-  // user's processes on this machine. Listens at this address, or at all addresses if it is not this machine's. Throws
-  // std::runtime_error if the port is taken.
+  // Accepts connections from the job's processes (greeting.h). Listens at this address, or at all addresses if it is
+  // not this machine's. Throws std::runtime_error if the port is taken.
   void listen(const std::string& address, std::uint16_t port, std::string token);
-  // How many connections did not prove it in time, or sent something else.
-  int refused() const { return refused_; }
+  // How many connections were refused.
+  int refused() const { return entrance_ ? entrance_->refused() : 0; }
   // The other end of a new connection, for a process that is about to be started. Throws std::system_error.
   Descriptor connect();
 
@@ -55,12 +54,8 @@ class Hub {
     Descriptor connection;
     std::string received;
     std::optional<Request> request{};
-    std::optional<Greeting> greeting{};  // the challenge to a stranger; null: it belongs to the run
-    Time since = 0;                      // of a stranger
   };
 
-  void accept();
-  bool belongs(Client& client) const;
   bool hear(Client& client, std::vector<LogConnection>& logs);
   bool take_call(Client& client, std::vector<LogConnection>& logs);
   Request request_of(const Frame& content);
@@ -68,9 +63,7 @@ class Hub {
   bool answer(Client& client);
 
   const RunClock& clock_;
-  Descriptor listener_;
-  std::string token_;
-  int refused_ = 0;
+  std::optional<Entrance> entrance_;
   std::vector<Client> clients_;
   std::map<std::string, StoreState> stores_;
 };

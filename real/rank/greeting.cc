@@ -1,9 +1,11 @@
 #include "real/rank/greeting.h"
 
 #include <array>
+#include <exception>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
+#include <system_error>
 
 #include <arpa/inet.h>
 #include <fmt/core.h>
@@ -11,11 +13,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "real/rank/frames.h"
 #include "real/rank/proof.h"
 #include "real/rank/sockets.h"
 
 namespace rollcall::real {
 namespace {
+
+constexpr Duration proof_within = 5 * second;
+constexpr std::size_t strangers_max = 64;
+constexpr std::size_t proof_bytes = nonce_bytes + sizeof(Sha256);  // without the introduction
 
 bool is_loopback(const sockaddr_storage& address) {
   if (address.ss_family == AF_INET) {
@@ -47,44 +54,7 @@ long user_of_socket(std::uint16_t own, std::uint16_t other) {
   return -1;
 }
 
-}  // namespace
-
-Greeting::Greeting(std::string token) : token_(std::move(token)), nonce_(nonce()) {}
-
-Frame Greeting::challenge() const { return {FrameKind::challenge, hub_version, nonce_}; }
-
-std::optional<Frame> Greeting::welcome(const Frame& proof) const {
-  if (proof.kind != FrameKind::proof || proof.key.size() != nonce_bytes ||
-      !is_equal(proof.value, proof_of(token_, "rank", nonce_, proof.key))) {
-    return std::nullopt;
-  }
-  return Frame{FrameKind::welcome, {}, proof_of(token_, "hub", proof.key, nonce_)};
-}
-
-void greet_hub(const Descriptor& hub, const std::string& token) {
-  const Frame challenge = receive_frame(hub);
-  if (challenge.kind != FrameKind::challenge || challenge.value.size() != nonce_bytes) {
-    throw Disconnected("what listens at the master's address is not the hub of a run");
-  }
-  if (challenge.key != hub_version) {
-    throw Disconnected(fmt::format("rank 0 runs another version of rollcall: it says '{}', and this is '{}'",
-                                   challenge.key, hub_version));
-  }
-  const std::string own = nonce();
-  send_all(hub, frame({FrameKind::proof, own, proof_of(token, "rank", challenge.value, own)}));
-  Frame welcome;
-  try {
-    welcome = receive_frame(hub);
-  } catch (const Disconnected&) {
-    throw Disconnected(
-        "rank 0 does not accept this rank: is ROLLCALL_TOKEN the same everywhere, and is it one user's job?");
-  }
-  if (welcome.kind != FrameKind::welcome ||
-      !is_equal(welcome.value, proof_of(token, "hub", own, challenge.value))) {
-    throw Disconnected("what listens at the master's address does not know ROLLCALL_TOKEN");
-  }
-}
-
+// True if the other end of a TCP connection is a process of this user on this machine (/proc/net/tcp).
 bool is_own_process(const Descriptor& connection) {
   sockaddr_storage there = {};
   socklen_t size = sizeof there;
@@ -93,6 +63,119 @@ bool is_own_process(const Descriptor& connection) {
   }
   return is_loopback(there) &&
          user_of_socket(port_of(there), own_port(connection)) == static_cast<long>(::getuid());
+}
+
+}  // namespace
+
+Entrance::Entrance(Descriptor listener, std::string token, std::string role, std::string version)
+    : listener_(std::move(listener)),
+      token_(std::move(token)),
+      role_(std::move(role)),
+      version_(std::move(version)) {}
+
+std::uint16_t Entrance::port() const { return own_port(listener_); }
+
+void Entrance::watch(std::vector<pollfd>& polled) const {
+  polled.push_back({listener_.number(), POLLIN, 0});
+  for (const Stranger& stranger : strangers_) {
+    polled.push_back({stranger.connection.number(), POLLIN, 0});
+  }
+}
+
+std::vector<Entrance::Guest> Entrance::serve(Time now) {
+  accept(now);
+  std::vector<Guest> guests;
+  std::exception_ptr own_fault;
+  std::erase_if(strangers_, [&](Stranger& stranger) {
+    try {
+      return hear(stranger, now, guests);
+    } catch (const std::system_error&) {
+      own_fault = std::current_exception();
+    } catch (const std::runtime_error&) {
+      ++refused_;
+    }
+    return true;
+  });
+  if (own_fault) {
+    std::rethrow_exception(own_fault);
+  }
+  return guests;
+}
+
+void Entrance::accept(Time now) {
+  for (std::size_t accepted = 0; accepted < strangers_max; ++accepted) {
+    Descriptor connection = accept_from(listener_);
+    if (!connection.is_open()) {
+      return;
+    }
+    Stranger stranger{std::move(connection), nonce(), now};
+    if (strangers_.size() < strangers_max && (!token_.empty() || is_own_process(stranger.connection)) &&
+        send_at_once(stranger.connection, packet(GreetingKind::challenge, stranger.nonce + version_))) {
+      strangers_.push_back(std::move(stranger));
+    } else {
+      ++refused_;
+    }
+  }
+}
+
+// True if the stranger is a guest from now on. Throws std::runtime_error if it is to be refused.
+bool Entrance::hear(Stranger& stranger, Time now, std::vector<Guest>& guests) const {
+  const bool is_there = receive_available(stranger.connection, stranger.received, greeting_bytes_max);
+  const std::optional<Packet> proof = take_packet(stranger.received, greeting_bytes_max);
+  if (!proof && is_there && now - stranger.since <= proof_within) {
+    return false;
+  }
+  const std::optional<std::string> welcome = proof && proof->is(GreetingKind::proof)
+                                                 ? welcome_to(proof->content, token_, role_, stranger.nonce)
+                                                 : std::nullopt;
+  if (!welcome || !stranger.received.empty() ||
+      !send_at_once(stranger.connection, packet(GreetingKind::welcome, *welcome))) {
+    throw std::runtime_error("it does not know the token");
+  }
+  guests.push_back({std::move(stranger.connection), proof->content.substr(proof_bytes)});
+  return true;
+}
+
+Reply reply_to(std::string_view challenge, std::string_view token, std::string_view role) {
+  if (challenge.size() < nonce_bytes) {
+    throw std::runtime_error("a challenge has a nonce");
+  }
+  const std::string_view theirs = challenge.substr(0, nonce_bytes);
+  const std::string own = nonce();
+  return {own + proof_of(token, role, theirs, own), proof_of(token, "hub", own, theirs)};
+}
+
+std::optional<std::string> welcome_to(std::string_view proof, std::string_view token, std::string_view role,
+                                      std::string_view nonce) {
+  const std::string_view theirs = proof.substr(0, nonce_bytes);
+  if (proof.size() < proof_bytes ||
+      !is_equal(proof.substr(nonce_bytes, sizeof(Sha256)), proof_of(token, role, nonce, theirs))) {
+    return std::nullopt;
+  }
+  return proof_of(token, "hub", theirs, nonce);
+}
+
+void greet_hub(const Descriptor& hub, const std::string& token) {
+  const Packet challenge = receive_packet(hub);
+  if (!challenge.is(GreetingKind::challenge) || challenge.content.size() < nonce_bytes) {
+    throw Disconnected("what listens at the master's address is not the hub of a run");
+  }
+  if (const std::string version = challenge.content.substr(nonce_bytes); version != hub_version) {
+    throw Disconnected(fmt::format("rank 0 runs another version of rollcall: it says '{}', and this is '{}'",
+                                   version, hub_version));
+  }
+  const Reply reply = reply_to(challenge.content, token, "rank");
+  send_all(hub, packet(GreetingKind::proof, reply.proof));
+  Packet welcome;
+  try {
+    welcome = receive_packet(hub);
+  } catch (const Disconnected&) {
+    throw Disconnected(
+        "rank 0 does not accept this rank: is ROLLCALL_TOKEN the same everywhere, and is it one user's job?");
+  }
+  if (!welcome.is(GreetingKind::welcome) || !is_equal(welcome.content, reply.welcome)) {
+    throw Disconnected("what listens at the master's address does not know ROLLCALL_TOKEN");
+  }
 }
 
 }  // namespace rollcall::real

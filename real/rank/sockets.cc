@@ -193,4 +193,29 @@ std::string receive_some(const Descriptor& connection) {
   }
 }
 
+bool receive_available(const Descriptor& connection, std::string& bytes, std::size_t bytes_max) {
+  std::array<char, 64 * 1024> buffer;
+  while (bytes.size() <= bytes_max) {
+    const ssize_t count = ::recv(connection.number(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+    if (count > 0) {
+      bytes.append(buffer.data(), static_cast<std::size_t>(count));
+    } else if (count == 0 || is_disconnection(errno)) {
+      return false;
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      return true;
+    } else if (errno != EINTR) {
+      throw_errno("recv");
+    }
+  }
+  return true;
+}
+
+bool send_at_once(const Descriptor& connection, std::string_view bytes) {
+  const ssize_t sent = ::send(connection.number(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR && !is_disconnection(errno)) {
+    throw_errno("send");
+  }
+  return sent == static_cast<ssize_t>(bytes.size());
+}
+
 }  // namespace rollcall::real

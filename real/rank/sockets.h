@@ -45,4 +45,10 @@ void send_all(const Descriptor& connection, std::string_view bytes);
 // Blocks until data arrives. Empty if the other end has closed, or is lost.
 std::string receive_some(const Descriptor& connection);
 
+// The two that follow throw std::system_error for errors that neither the other end nor the network causes.
+// Appends the data that is there, up to about `bytes_max` of it in all. False if the other end has closed, or is lost.
+bool receive_available(const Descriptor& connection, std::string& bytes, std::size_t bytes_max);
+// Sends few bytes, for which there is always room; false if there is none, because the other end does not read.
+bool send_at_once(const Descriptor& connection, std::string_view bytes);
+
 }  // namespace rollcall::real

@@ -4,8 +4,7 @@
 // the job's token, and report the state of their ranks once a second. When nothing moves anywhere, node 0 asks for
 // rings and stacks.
 //
-// A frame is its length, a kind, and bytes. Unknown peers are refused: those that do not prove that they know the token
-// in time, send too much, or send something else. No peer is ever waited for: a slow or dead supervisor costs its
+// Unknown peers are refused (real/rank/greeting.h). No peer is ever waited for: a slow or dead supervisor costs its
 // node's evidence, and the job nothing.
 
 #include <cstdint>
@@ -15,6 +14,8 @@
 #include <vector>
 
 #include "real/process/process.h"
+#include "real/rank/frames.h"
+#include "real/rank/greeting.h"
 #include "scenarios/watch/network.h"
 #include "sim/base/time.h"
 #include "traces/watch/stall.h"
@@ -29,9 +30,6 @@ struct NodeOptions {
 
 enum class NodeFrame : std::uint8_t { challenge = 1, proof, welcome, moments, collect, file, collected };
 
-constexpr std::size_t frame_bytes_max = std::size_t{64} << 20;
-constexpr std::size_t stranger_bytes_max = 256;
-
 std::string node_frame(NodeFrame kind, std::string_view content);
 
 std::string encode_moments(const std::vector<RankMoment>& ranks);
@@ -45,7 +43,7 @@ bool is_name_of_evidence(std::string_view name);
 class NodeHub {
  public:
   // Listens at `meet` and nowhere else. Files go to `folder`. Throws std::runtime_error if that is not possible.
-  NodeHub(NodeOptions options, std::string folder);
+  NodeHub(const NodeOptions& options, std::string folder);
 
   // Handles everything received since the last call. Never blocks.
   void serve(Time now);
@@ -54,34 +52,28 @@ class NodeHub {
   // Asks all nodes for their evidence, and waits until it has arrived, or for `within`.
   void collect(Duration within);
 
-  std::size_t connected() const;
-  std::size_t refused() const { return refused_; }  // unknown peers so far
-  std::uint16_t port() const { return port_; }
+  std::size_t connected() const { return peers_.size(); }
+  std::size_t refused() const {
+    return static_cast<std::size_t>(entrance_.refused());
+  }  // unknown peers so far
+  std::uint16_t port() const { return entrance_.port(); }
 
  private:
   struct Peer {
     real::Descriptor connection;
-    std::string received;
-    std::string nonce;
-    Time since = 0;
-    int node = -1;  // -1: still unknown
-    std::vector<RankMoment> moments{};
+    int node = 0;
+    std::string received{};
     bool owes_evidence = false;
   };
 
-  void accept_all(Time now);
-  bool hear(Peer& peer, Time now);
-  bool take(Peer& peer, NodeFrame kind, std::string_view content);
-  bool check_proof(Peer& peer, std::string_view content);
+  bool hear(Peer& peer);
+  bool take(Peer& peer, const real::Packet& packet);
   bool write_file(const Peer& peer, std::string_view content) const;
 
-  NodeOptions options_;
   std::string folder_;
-  real::Descriptor listener_;
-  std::uint16_t port_ = 0;
+  real::Entrance entrance_;
   std::vector<Peer> peers_;
   std::map<int, std::vector<RankMoment>> heard_;  // by node; includes nodes that have disconnected
-  std::size_t refused_ = 0;
 };
 
 // Another node's side.
@@ -98,14 +90,14 @@ class NodeMember {
 
  private:
   void connect(Time now);
-  void send(std::string_view bytes);
+  bool hear(const real::Packet& packet);
+  void send(NodeFrame kind, std::string_view content);
   void drop();
 
   NodeOptions options_;
   real::Descriptor connection_;
   std::string received_;
-  std::string nonce_;
-  std::string expected_;
+  std::optional<real::Reply> reply_;  // to the challenge
   Time tried_at_ = -never / 2;
   Time said_at_ = -never / 2;
   bool is_welcome_ = false;

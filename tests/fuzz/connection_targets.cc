@@ -48,8 +48,8 @@ void read_records(std::string_view bytes) {
 void read_connection(std::string_view bytes) {
   or_refuse([bytes] {
     std::string said(bytes);
-    const std::optional<real::Frame> frame = real::take_frame(said, real::greeting_bytes_max);
-    if (frame && real::Greeting("a secret of this test").welcome(*frame)) {
+    const std::optional<real::Packet> packet = real::take_packet(said, real::greeting_bytes_max);
+    if (packet && real::welcome_to(packet->content, "a secret of this test", "rank", std::string(32, 'n'))) {
       throw std::logic_error("nobody can prove what he does not know");
     }
   });
