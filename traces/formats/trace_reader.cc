@@ -151,7 +151,7 @@ class TraceReader {
     Slice slice;
     slice.start_us = event.start_us;
     slice.duration_us = event.phase == "B" ? -1 : std::max(event.duration_us, 0.0);
-    slice.span.rank = rank_.value_or(rank_from(event));
+    slice.span.rank = rank_ ? *rank_ : rank_from(event);
     highest_ = std::max(highest_, slice.span.rank);
     if (is_host) {
       fill_host_call(slice.span, event);

@@ -140,6 +140,16 @@ TEST_CASE("times at epoch scale are moved to the beginning", "[traces]") {
   CHECK(report.world_size == 2);
 }
 
+TEST_CASE("where a file names its rank, its processes may have any number", "[traces]") {
+  const Folder folder;
+  const Report report =
+      read_trace({folder.write("k.json", R"({"distributedInfo": {"rank": 1, "world_size": 2}, "traceEvents": [
+    {"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "pid": 3141592, "ts": 1.0, "dur": 5.0,
+     "args": {"Collective name": "allreduce", "In msg nelems": 8, "dtype": "Float"}}]})")});
+  REQUIRE(report.timeline.spans().size() == 1);
+  CHECK(report.timeline.spans().front().rank == 1);
+}
+
 TEST_CASE("what is no trace is refused with the file's name", "[traces]") {
   const Folder folder;
   CHECK_THAT(problem_of(folder.file("nothing.json")), Contains("nothing.json"));
