@@ -49,9 +49,7 @@ bool is_made_in(const Json& node, std::string_view name) {
     const bool fits =
         made && made->is(JsonType::string) && name.starts_with(made->text()) &&
         std::ranges::all_of(name.substr(made->text().size()), [](char c) { return c >= '0' && c <= '9'; });
-    const StatementKind kind = statement->rule().kind;
-    if (fits && (kind == StatementKind::new_group || kind == StatementKind::new_subgroups ||
-                 kind == StatementKind::split_group)) {
+    if (fits && statement->rule().declares == Declares::group) {
       return true;
     }
   }

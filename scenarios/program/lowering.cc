@@ -98,41 +98,6 @@ void Lowering::lower_statements(const Json& list) {
   }
 }
 
-namespace {
-
-// True if it may wait in a way that gives the other threads of its rank no chance to run.
-bool blocks_whole_rank(StatementKind kind) {
-  switch (kind) {
-    case StatementKind::coalesced:
-    case StatementKind::objects:
-    case StatementKind::checkpoint:
-    case StatementKind::parallel:
-    case StatementKind::join:
-    case StatementKind::forward:
-    case StatementKind::notify:
-    case StatementKind::backward:
-    case StatementKind::step:
-    case StatementKind::no_sync:
-    case StatementKind::parallelize:
-    case StatementKind::eval:
-    case StatementKind::sharding:
-    case StatementKind::clip_grad_norm:
-    case StatementKind::attempt:
-    case StatementKind::new_group:
-    case StatementKind::new_subgroups:
-    case StatementKind::init_device_mesh:
-    case StatementKind::split_group:
-    case StatementKind::destroy_process_group:
-    case StatementKind::monitored_barrier:
-    case StatementKind::store:
-      return true;
-    default:
-      return false;
-  }
-}
-
-}  // namespace
-
 void Lowering::lower_statement(const Json& node) {
   const auto statement = Statement::recognize(node);
   if (!statement) {
@@ -140,13 +105,14 @@ void Lowering::lower_statement(const Json& node) {
     return;
   }
   check_arguments(*statement);
-  if (in_thread_ && (statement->rule().functional || blocks_whole_rank(statement->rule().kind))) {
-    read_.error(node, fmt::format("\"{}\" inside \"parallel\" is not supported by this version",
-                                  statement->rule().key));
+  const StatementRule& rule = statement->rule();
+  if (in_thread_ && rule.blocks_rank) {
+    read_.error(node, fmt::format("\"{}\" inside \"parallel\" is not supported by this version", rule.key));
     return;
   }
   given_site_ = read_site(*statement);
-  lower_recognized(*statement);
+  check_release(*statement);
+  (this->*rule.lower)(*statement);
   given_site_ = {};
 }
 
@@ -160,111 +126,6 @@ void Lowering::check_release(const Statement& statement) {
               fmt::format("torch.distributed of PyTorch {} has no {}, which came with {}{}",
                           traits_of(facts_.torch).name, rule.key, traits_of(rule.since).name,
                           older == rule.key ? "" : fmt::format("; there it is {}", older)));
-}
-
-void Lowering::lower_recognized(const Statement& statement) {
-  check_release(statement);
-  switch (statement.rule().kind) {
-    case StatementKind::collective:
-    case StatementKind::barrier:
-      return lower_collective(statement);
-    case StatementKind::message:
-      return lower_message(statement);
-    case StatementKind::message_batch:
-      return lower_batch(statement);
-    case StatementKind::coalesced:
-      return lower_coalesced(statement);
-    case StatementKind::checkpoint:
-      return lower_checkpoint(statement);
-    case StatementKind::objects:
-      return lower_objects(statement);
-    case StatementKind::wait:
-      return lower_wait(statement);
-    case StatementKind::synchronize:
-      return lower_synchronize(statement);
-    case StatementKind::compute:
-      return lower_compute(statement);
-    case StatementKind::kernel:
-      return lower_kernel(statement);
-    case StatementKind::record_event:
-    case StatementKind::wait_event:
-      return lower_event(statement);
-    case StatementKind::wait_stream:
-      return emit(statement.node(),
-                  action::WaitStream{read_.stream(statement.head()), read_stream(statement)});
-    case StatementKind::print:
-      return emit(statement.node(), action::Print{read_.text(statement.head())});
-    case StatementKind::raise:
-      return lower_raise(statement);
-    case StatementKind::exit:
-      return lower_exit(statement);
-    case StatementKind::item:
-      return lower_item(statement);
-    case StatementKind::fill:
-      return lower_fill(statement);
-    case StatementKind::add:
-      return lower_add(statement);
-    case StatementKind::copy:
-      return lower_copy(statement);
-    case StatementKind::check:
-      return lower_check(statement);
-    case StatementKind::touch:
-      return lower_touch(statement);
-    case StatementKind::set_device:
-      return lower_set_device(statement);
-    case StatementKind::for_loop:
-      return lower_for(statement);
-    case StatementKind::repeat:
-      return lower_repeat(statement);
-    case StatementKind::for_each_input:
-      return lower_for_each_input(statement);
-    case StatementKind::conditional:
-      return lower_if(statement);
-    case StatementKind::break_loop:
-      return lower_break(statement);
-    case StatementKind::choice:
-    case StatementKind::parallel:
-      return lower_branches(statement);
-    case StatementKind::join:
-      return lower_join(statement);
-    case StatementKind::forward:
-    case StatementKind::notify:
-      return lower_call(statement);
-    case StatementKind::backward:
-      return lower_backward(statement);
-    case StatementKind::step:
-      return lower_step(statement);
-    case StatementKind::zero_grad:
-      return lower_zero_grad(statement);
-    case StatementKind::state_dict:
-      return lower_state_dict(statement);
-    case StatementKind::no_sync:
-      return lower_no_sync(statement);
-    case StatementKind::parallelize:
-      return lower_parallelize(statement);
-    case StatementKind::eval:
-      return lower_eval(statement);
-    case StatementKind::sharding:
-      return lower_sharding(statement);
-    case StatementKind::clip_grad_norm:
-      return lower_clip_grad_norm(statement);
-    case StatementKind::attempt:
-      return lower_try(statement);
-    case StatementKind::new_group:
-      return lower_new_group(statement);
-    case StatementKind::init_device_mesh:
-      return lower_init_device_mesh(statement);
-    case StatementKind::new_subgroups:
-      return lower_new_subgroups(statement);
-    case StatementKind::split_group:
-      return lower_split_group(statement);
-    case StatementKind::destroy_process_group:
-      return lower_destroy_group(statement);
-    case StatementKind::monitored_barrier:
-      return lower_monitored_barrier(statement);
-    case StatementKind::store:
-      return lower_store(statement);
-  }
 }
 
 namespace {

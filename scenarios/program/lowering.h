@@ -40,6 +40,9 @@ class Lowering {
   // The result; the Lowering is spent.
   std::shared_ptr<const Program> finish();
 
+  // What statement_rules() returns. The rows name the functions below.
+  static std::vector<StatementRule> make_statement_rules();
+
  private:
   // The properties that tensors without a name must share to use the same slot.
   struct ScratchLook {
@@ -91,7 +94,6 @@ class Lowering {
   Block lower_list(const Json& list);
   void lower_statements(const Json& list);
   void lower_statement(const Json& node);
-  void lower_recognized(const Statement& statement);
   void check_release(const Statement& statement);
   void check_arguments(const Statement& statement);
   void check_argument(const Statement& statement, const Json& member);
@@ -105,8 +107,9 @@ class Lowering {
   void lower_break(const Statement& statement);
   void lower_join(const Statement& statement);
   void lower_try(const Statement& statement);
-  void lower_call(const Statement& statement);
-  void lower_forward(const Statement& statement, TableIndex object);
+  void lower_forward(const Statement& statement);
+  void lower_model_forward(const Statement& statement, TableIndex object);
+  void lower_notify(const Statement& statement);
   void lower_backward(const Statement& statement);
   void lower_step(const Statement& statement);
   void lower_zero_grad(const Statement& statement);
@@ -125,6 +128,8 @@ class Lowering {
   void lower_branches(const Statement& statement);
 
   void lower_wait(const Statement& statement);
+  void lower_wait_stream(const Statement& statement);
+  void lower_print(const Statement& statement);
   void lower_raise(const Statement& statement);
   void lower_exit(const Statement& statement);
   void lower_compute(const Statement& statement);

@@ -61,8 +61,7 @@ void Lowering::lower_loop(const Statement& statement, const Loop& loop, std::str
     lower_statements(*body);
   }
   read_.scope().loops.pop_back();
-  emit(node,
-       action::LoopNext{counter, bound, statement.rule().kind == StatementKind::for_each_input, begin + 1});
+  emit(node, action::LoopNext{counter, bound, statement.rule().key == "for_each_input", begin + 1});
 
   at<action::LoopBegin>(begin).end = here();
   for (Address jump : loops_.back().breaks) {
@@ -105,7 +104,7 @@ void Lowering::lower_if(const Statement& statement) {
 // choice and parallel: lists of statements, each a block of its own. A `break` inside cannot leave them: it is not
 // defined where the other threads of the rank are at that time.
 void Lowering::lower_branches(const Statement& statement) {
-  const bool is_parallel = statement.rule().kind == StatementKind::parallel;
+  const bool is_parallel = statement.rule().key == "parallel";
   const char* parts = is_parallel ? "threads" : "branches";
   if (!statement.head().is(JsonType::array) || statement.head().size() < 2) {
     read_.error(statement.head(),
@@ -203,26 +202,27 @@ void Lowering::lower_try(const Statement& statement) {
   at<action::Try>(enter).end = here();
 }
 
-// forward and notify: call a joinable.
-void Lowering::lower_call(const Statement& statement) {
+// Of a joinable, or of an object that has a part of its own about it.
+void Lowering::lower_forward(const Statement& statement) {
   const TableIndex object = read_.object(statement.head());
-  const bool is_forward = statement.rule().kind == StatementKind::forward;
-  if (is_forward && lower_parallel(statement, object, ParallelVerb::forward)) {
+  if (lower_parallel(statement, object, ParallelVerb::forward)) {
     return;
   }
-  if (is_forward && is_model(object)) {
-    return lower_forward(statement, object);
+  if (is_model(object)) {
+    return lower_model_forward(statement, object);
   }
-  if (is_forward && statement.node().size() > 1) {
+  if (statement.node().size() > 1) {
     read_.error(statement.node(), "only the forward of a model takes arguments");
   }
-  if (is_forward && in_object_) {
+  if (in_object_) {
     read_.error(statement.node(), "\"forward\" inside an object is not supported by this version");
-  } else if (is_forward) {
-    emit(statement.node(), action::Forward{object});
   } else {
-    emit(statement.node(), action::Notify{object});
+    emit(statement.node(), action::Forward{object});
   }
+}
+
+void Lowering::lower_notify(const Statement& statement) {
+  emit(statement.node(), action::Notify{read_.object(statement.head())});
 }
 
 }  // namespace rollcall::scenario

@@ -17,6 +17,14 @@ void Lowering::lower_wait(const Statement& statement) {
   emit(statement.node(), wait);
 }
 
+void Lowering::lower_wait_stream(const Statement& statement) {
+  emit(statement.node(), action::WaitStream{read_.stream(statement.head()), read_stream(statement)});
+}
+
+void Lowering::lower_print(const Statement& statement) {
+  emit(statement.node(), action::Print{read_.text(statement.head())});
+}
+
 void Lowering::lower_raise(const Statement& statement) {
   const auto message = statement.subject();
   if (message && !message->is(JsonType::string)) {
@@ -130,7 +138,7 @@ void Lowering::read_work(const Statement& statement, action::LaunchKernel& kerne
 void Lowering::lower_event(const Statement& statement) {
   const SlotIndex event = read_.event(statement.head());
   const SlotIndex stream = read_stream(statement);
-  if (statement.rule().kind == StatementKind::record_event) {
+  if (statement.rule().key == "record_event") {
     emit(statement.node(), action::RecordEvent{event, stream});
   } else {
     emit(statement.node(), action::WaitEvent{event, stream});

@@ -457,7 +457,7 @@ TableIndex Lowering::read_pass(const Statement& statement, TableIndex object) {
   }
   const auto units = program_->training.fully_sharded.find(object);
   const bool has_units = units != program_->training.fully_sharded.end();
-  const bool is_forward = statement.rule().kind == StatementKind::forward;
+  const bool is_forward = statement.rule().key == "forward";
   if (const auto unused = statement.find("unused"); unused && has_units && is_forward) {
     for (Json node : unused->children()) {
       pass.unused.push_back(read_unit_name(node, units->second));
@@ -495,7 +495,7 @@ TableIndex Lowering::read_pass(const Statement& statement, TableIndex object) {
   return static_cast<TableIndex>(program_->passes.size() - 1);
 }
 
-void Lowering::lower_forward(const Statement& statement, TableIndex object) {
+void Lowering::lower_model_forward(const Statement& statement, TableIndex object) {
   if (in_object_) {
     read_.error(statement.node(), "\"forward\" inside an object is not supported by this version");
     return;

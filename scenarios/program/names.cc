@@ -108,77 +108,39 @@ void Names::collect(const Json& list, Diagnostics& diagnostics) {
 }
 
 void Names::collect_statement(const Statement& statement, Diagnostics& diagnostics) {
-  switch (statement.rule().kind) {
-    case StatementKind::collective:
-    case StatementKind::barrier:
-    case StatementKind::message:
-    case StatementKind::message_batch:
-    case StatementKind::coalesced:
-      collect_collective(statement, diagnostics);
-      break;
-    case StatementKind::objects:
-      declare(statement.find("output"), Name::Kind::objects, diagnostics);
-      break;
-    case StatementKind::fill:
-    case StatementKind::add:
-    case StatementKind::copy:
-      declare(statement.subject(), Name::Kind::tensor, diagnostics);
-      break;
-    case StatementKind::item:
-      declare(statement.find("as"), Name::Kind::variable, diagnostics);
-      break;
-    case StatementKind::for_loop:
-    case StatementKind::repeat:
-    case StatementKind::for_each_input:
-    case StatementKind::conditional:
-    case StatementKind::join:
-    case StatementKind::attempt:
-    case StatementKind::forward:
-    case StatementKind::no_sync:
-    case StatementKind::choice:
-    case StatementKind::parallel:
-      collect_blocks(statement, diagnostics);
-      break;
-    case StatementKind::new_group:
-    case StatementKind::new_subgroups:
-    case StatementKind::split_group:
+  switch (statement.rule().declares) {
+    case Declares::nothing:
+      return;
+    case Declares::calls:
+      collect(statement.head(), diagnostics);
+      [[fallthrough]];
+    case Declares::call:
+      return collect_call(statement, diagnostics);
+    case Declares::tensor:
+      return declare(statement.subject(), Name::Kind::tensor, diagnostics);
+    case Declares::variable:
+      return declare(statement.find("as"), Name::Kind::variable, diagnostics);
+    case Declares::objects:
+      return declare(statement.find("output"), Name::Kind::objects, diagnostics);
+    case Declares::group:
       if (const auto made = statement.find("as"); made && made->is(JsonType::string)) {
         groups_.insert(made->text());
       }
-      break;
-    case StatementKind::store:
-      declare(statement.find("as"), Name::Kind::variable, diagnostics);
-      break;
-    case StatementKind::destroy_process_group:
-    case StatementKind::monitored_barrier:
-    case StatementKind::checkpoint:
-    case StatementKind::wait:
-    case StatementKind::synchronize:
-    case StatementKind::touch:
-    case StatementKind::compute:
-    case StatementKind::kernel:
-    case StatementKind::record_event:
-    case StatementKind::wait_event:
-    case StatementKind::wait_stream:
-    case StatementKind::print:
-    case StatementKind::raise:
-    case StatementKind::exit:
-    case StatementKind::sharding:
-    case StatementKind::clip_grad_norm:
-    case StatementKind::check:
-    case StatementKind::set_device:
-    case StatementKind::break_loop:
-    case StatementKind::notify:
-    case StatementKind::backward:
-    case StatementKind::step:
-    case StatementKind::zero_grad:
-    case StatementKind::state_dict:
-    case StatementKind::parallelize:
-    case StatementKind::eval:
-      break;
-    case StatementKind::init_device_mesh:
-      collect_mesh(statement);
-      break;
+      return;
+    case Declares::mesh:
+      return collect_mesh(statement);
+    case Declares::in_blocks:
+      for (const char* block : {"do", "else", "except"}) {
+        if (const auto list = statement.find(block)) {
+          collect(*list, diagnostics);
+        }
+      }
+      return;
+    case Declares::in_lists:
+      for (Json list : statement.head().children()) {
+        collect(list, diagnostics);
+      }
+      return;
   }
 }
 
@@ -198,27 +160,8 @@ void Names::collect_mesh(const Statement& statement) {
   }
 }
 
-void Names::collect_blocks(const Statement& statement, Diagnostics& diagnostics) {
-  const StatementKind kind = statement.rule().kind;
-  if (kind == StatementKind::choice || kind == StatementKind::parallel) {
-    for (Json list : statement.head().children()) {
-      collect(list, diagnostics);
-    }
-    return;
-  }
-  for (const char* block : {"do", "else", "except"}) {
-    if (const auto list = statement.find(block)) {
-      collect(*list, diagnostics);
-    }
-  }
-}
-
 // Checks every argument once: this runs for every call of a large file.
-void Names::collect_collective(const Statement& statement, Diagnostics& diagnostics) {
-  if (statement.rule().kind == StatementKind::message_batch ||
-      statement.rule().kind == StatementKind::coalesced) {
-    collect(statement.head(), diagnostics);  // the calls it consists of
-  }
+void Names::collect_call(const Statement& statement, Diagnostics& diagnostics) {
   bool makes_tensor = false;
   const bool returns_source = statement.rule().key == "recv";
   const std::optional<OpKind> op = statement.rule().op;

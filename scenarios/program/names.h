@@ -63,9 +63,8 @@ class Names {
 
  private:
   void collect_statement(const Statement& statement, Diagnostics& diagnostics);
-  void collect_collective(const Statement& statement, Diagnostics& diagnostics);
+  void collect_call(const Statement& statement, Diagnostics& diagnostics);
   void collect_mesh(const Statement& statement);
-  void collect_blocks(const Statement& statement, Diagnostics& diagnostics);
   std::vector<std::string>& slots_of(Name::Kind kind);
   void declare_work(std::string_view name);
   void declare(const std::optional<Json>& name, Name::Kind kind, Diagnostics& diagnostics);

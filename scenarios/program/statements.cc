@@ -5,13 +5,19 @@
 #include <initializer_list>
 #include <vector>
 
+#include "scenarios/program/lowering.h"
+
 namespace rollcall::scenario {
 namespace {
 
-using Kind = StatementKind;
 using ArgumentName = std::string_view;
 
 using Words = std::vector<ArgumentName>;
+
+template <typename Words>
+bool contains(const Words& words, std::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
 
 const Words tensor_arguments{"tensor", "numel", "shape", "dtype", "value", "device"};
 const Words place_arguments{"group", "label", "site"};
@@ -36,7 +42,12 @@ StatementRule rule_of(const OpRow& row, std::string_view name) {
   add_if(row.sizes == Sizes::exchanged && row.given == Tensors::one,
          {"input_split_sizes", "output_split_sizes"});
   add_if(row.reduces, {"reduce_op", "factor"});
-  return {name, Kind::collective, "tensor", true, arguments, row.kind, function_since(name)};
+  return {.key = name,
+          .subject = "tensor",
+          .arguments = arguments,
+          .declares = Declares::call,
+          .since = function_since(name),
+          .op = row.kind};
 }
 
 // torch.distributed._functional_collectives, as programs import it.
@@ -60,12 +71,13 @@ StatementRule functional_rule(const FunctionalName& functional) {
     return name == "async_op" || name == "as" || name == "factor" || name == "output";
   });
   rule.arguments.emplace_back("output");
+  rule.blocks_rank = true;
   rule.since = TorchRelease::v2_6;
   rule.functional = true;
   return rule;
 }
 
-std::vector<StatementRule> make_rules() {
+std::vector<StatementRule> collective_rules() {
   std::vector<StatementRule> rules;
   for (const OpRow& row : op_rows) {
     const bool is_statement = row.given != Tensors::none && row.given != Tensors::several;
@@ -79,145 +91,129 @@ std::vector<StatementRule> make_rules() {
   for (const FunctionalName& functional : functional_names) {
     rules.push_back(functional_rule(functional));
   }
-  const Words message = join({tensor_arguments, place_arguments, {"stream"}});
-  const Words receive = join({message, {"src", "tag", "as"}});
-  const Words checkpoint{"checkpoint_id", "shards", "group", "no_dist", "label", "site"};
-  const Words object_list{"objects", "group", "label", "site", "src", "output"};
-  const std::vector<StatementRule> others{
-      {"barrier", Kind::barrier, "", true, join({place_arguments, async_arguments, {"device"}}),
-       OpKind::barrier},
-      {"send", Kind::message, "tensor", true, join({message, {"dst", "tag"}})},
-      {"recv", Kind::message, "tensor", true, receive},
-      {"isend", Kind::message, "tensor", true, join({message, {"dst", "tag", "as"}})},
-      {"irecv", Kind::message, "tensor", true, receive},
-      {"batch_isend_irecv", Kind::message_batch, "messages", false, {"as", "label", "site", "stream"}},
-      {"_coalescing_manager",
-       Kind::coalesced,
-       "calls",
-       false,
-       {"group", "async_ops", "as", "label", "site"},
-       std::nullopt,
-       TorchRelease::v2_6},
-      {"dcp.save", Kind::checkpoint, "state_dict", false, checkpoint, std::nullopt, TorchRelease::v2_6},
-      {"dcp.load", Kind::checkpoint, "state_dict", false, checkpoint, std::nullopt, TorchRelease::v2_6},
-      {"all_gather_object", Kind::objects, "", true, {"object", "group", "label", "site", "output"}},
-      {"broadcast_object_list", Kind::objects, "", true, object_list},
-      {"gather_object", Kind::objects, "", true, {"object", "group", "label", "site", "dst", "output"}},
-      {"scatter_object_list", Kind::objects, "", true, object_list},
-      {"send_object_list",
-       Kind::objects,
-       "",
-       true,
-       {"objects", "group", "label", "site", "dst"},
-       std::nullopt,
-       TorchRelease::v2_6},
-      {"recv_object_list", Kind::objects, "", true, object_list, std::nullopt, TorchRelease::v2_6},
-      {"wait", Kind::wait, "work", false, {"timeout", "stream"}},
-      {"synchronize", Kind::synchronize, "", false},
-      {"compute", Kind::compute, "duration", false, {"jitter"}},
-      {"kernel",
-       Kind::kernel,
-       "time",
-       true,
-       {"time", "flops", "bytes", "dtype", "kind", "name", "stream", "jitter"}},
-      {"record_event", Kind::record_event, "event", false, {"stream"}},
-      {"wait_event", Kind::wait_event, "event", false, {"stream"}},
-      {"wait_stream", Kind::wait_stream, "awaited", false, {"stream"}},
-      {"print", Kind::print, "text", false},
-      {"raise", Kind::raise, "message", true, {"type", "message", "site"}},
-      {"exit", Kind::exit, "", false},
-      {"item", Kind::item, "tensor", false, {"as"}},
-      {"fill", Kind::fill, "tensor", false, {"value", "numel", "shape", "dtype", "device"}},
-      {"add", Kind::add, "target", false, {"tensor", "value"}},
-      {"copy", Kind::copy, "target", false, {"from"}},
-      {"check", Kind::check, "tensor", false, {"value"}},
-      {"read", Kind::touch, "tensor", false, {"site"}},
-      {"write", Kind::touch, "tensor", false, {"site"}},
-      {"funcol.wait_tensor", Kind::touch, "tensor", false, {}, std::nullopt, TorchRelease::v2_6, true},
-      {"free", Kind::touch, "tensor", false, {"site"}},
-      {"set_device", Kind::set_device, "device", false},
-      {"for", Kind::for_loop, "variable", false, {"in", "do"}},
-      {"repeat", Kind::repeat, "times", false, {"do"}},
-      {"for_each_input", Kind::for_each_input, "variable", false, {"do"}},
-      {"if", Kind::conditional, "condition", false, {"do", "else"}},
-      {"break", Kind::break_loop, "", false},
-      {"choice", Kind::choice, "branches", false},
-      {"parallel", Kind::parallel, "threads", false},
-      {"join", Kind::join, "objects", false, {"do", "throw_on_early_termination", "enable", "kwargs"}},
-      {"forward", Kind::forward, "object", false, {"do", "grad", "unused"}},
-      {"notify", Kind::notify, "object", false},
-      {"backward", Kind::backward, "object", false, {"value", "unused"}},
-      {"step", Kind::step, "object", false},
-      {"zero_grad", Kind::zero_grad, "object", false, {"set_to_none"}},
-      {"state_dict", Kind::state_dict, "object", false},
-      {"consolidate_state_dict", Kind::state_dict, "object", false, {"to"}},
-      {"no_sync", Kind::no_sync, "object", false, {"do"}},
-      {"parallelize_module", Kind::parallelize, "object", false},
-      {"eval", Kind::eval, "object", false},
-      {"clip_grad_norm", Kind::clip_grad_norm, "object", false, {"max_norm", "norm_type"}},
-      {"unshard", Kind::sharding, "object", false, {"unit"}},
-      {"reshard", Kind::sharding, "object", false, {"unit"}},
-      {"set_requires_gradient_sync", Kind::sharding, "object", false, {"value", "unit"}},
-      {"set_requires_all_reduce", Kind::sharding, "object", false, {"value", "unit"}},
-      {"set_reshard_after_forward", Kind::sharding, "object", false, {"value", "unit"}},
-      {"set_reshard_after_backward", Kind::sharding, "object", false, {"value", "unit"}},
-      {"set_is_last_backward", Kind::sharding, "object", false, {"value"}},
-      {"try", Kind::attempt, "", true, {"do", "except"}},
-      {"new_group",
-       Kind::new_group,
-       "ranks",
-       true,
-       {"ranks", "as", "timeout", "use_local_synchronization", "label", "site"}},
-      {"new_subgroups",
-       Kind::new_subgroups,
-       "group_size",
-       true,
-       {"group_size", "as", "timeout", "label", "site"}},
-      {"init_device_mesh",
-       Kind::init_device_mesh,
-       "mesh_shape",
-       true,
-       {"mesh_shape", "mesh_dim_names", "flatten", "label", "site"}},
-      {"split_group",
-       Kind::split_group,
-       "split_ranks",
-       true,
-       {"split_ranks", "group", "as", "timeout", "label", "site"},
-       std::nullopt,
-       function_since("split_group")},
-      {"destroy_process_group", Kind::destroy_process_group, "group", true, {"group", "label", "site"}},
-      {"monitored_barrier",
-       Kind::monitored_barrier,
-       "",
-       true,
-       {"group", "label", "site", "timeout", "wait_all_ranks"}},
-      {"store_set", Kind::store, "key", true, {"key", "value", "label", "site"}},
-      {"store_get", Kind::store, "key", true, {"key", "want", "as", "timeout", "label", "site"}},
-      {"store_add", Kind::store, "key", true, {"key", "value", "as", "label", "site"}},
-      {"store_wait", Kind::store, "key", true, {"key", "timeout", "label", "site"}},
-      {"store_compare_set",
-       Kind::store,
-       "key",
-       true,
-       {"key", "expected_value", "desired_value", "as", "label", "site"}},
-      {"store_delete", Kind::store, "key", true, {"key", "label", "site"}},
-  };
-  rules.insert(rules.end(), others.begin(), others.end());
   return rules;
 }
 
 // Arguments of the format that no part of this version can run yet.
 constexpr std::array<ArgumentName, 2> planned_arguments{"timeout", "split_sizes"};
 
-template <typename Words>
-bool contains(const Words& words, std::string_view word) {
-  return std::find(words.begin(), words.end(), word) != words.end();
-}
-
 }  // namespace
 
+std::vector<StatementRule> Lowering::make_statement_rules() {
+  using enum Declares;
+  constexpr bool blocks = true;
+  constexpr TorchRelease v2_6 = TorchRelease::v2_6;
+  const Words message = join({tensor_arguments, place_arguments, {"stream"}});
+  const Words receive = join({message, {"src", "tag", "as"}});
+  const Words checkpoint{"checkpoint_id", "shards", "group", "no_dist", "label", "site"};
+  const Words list_from{"objects", "group", "label", "site", "src", "output"};
+  const Words list_to{"objects", "group", "label", "site", "dst"};
+  const Words object{"object", "group", "label", "site", "output"};
+  const Words object_to{"object", "group", "label", "site", "dst", "output"};
+  const Words coalesced{"group", "async_ops", "as", "label", "site"};
+  const Words kernel{"time", "flops", "bytes", "dtype", "kind", "name", "stream", "jitter"};
+  const Words join_arguments{"do", "throw_on_early_termination", "enable", "kwargs"};
+  const Words clip{"max_norm", "norm_type"};
+  const Words new_group{"ranks", "as", "timeout", "use_local_synchronization", "label", "site"};
+  const Words subgroups{"group_size", "as", "timeout", "label", "site"};
+  const Words mesh_arguments{"mesh_shape", "mesh_dim_names", "flatten", "label", "site"};
+  const Words split{"split_ranks", "group", "as", "timeout", "label", "site"};
+  const Words destroyed{"group", "label", "site"};
+  const Words monitored{"group", "label", "site", "timeout", "wait_all_ranks"};
+  const Words get{"key", "want", "as", "timeout", "label", "site"};
+  const Words compare_set{"key", "expected_value", "desired_value", "as", "label", "site"};
+  std::vector<StatementRule> rules = collective_rules();
+  rules.push_back({"barrier", {}, "", join({place_arguments, async_arguments, {"device"}}), call});
+  rules.back().op = OpKind::barrier;
+  for (StatementRule& rule : rules) {
+    rule.lower = &Lowering::lower_collective;
+  }
+  const std::vector<StatementRule> others{
+      {"send", &Lowering::lower_message, "tensor", join({message, {"dst", "tag"}}), call},
+      {"recv", &Lowering::lower_message, "tensor", receive, call},
+      {"isend", &Lowering::lower_message, "tensor", join({message, {"dst", "tag", "as"}}), call},
+      {"irecv", &Lowering::lower_message, "tensor", receive, call},
+      {"batch_isend_irecv", &Lowering::lower_batch, "messages", {"as", "label", "site", "stream"}, calls},
+      {"_coalescing_manager", &Lowering::lower_coalesced, "calls", coalesced, calls, blocks, v2_6},
+      {"dcp.save", &Lowering::lower_checkpoint, "state_dict", checkpoint, nothing, blocks, v2_6},
+      {"dcp.load", &Lowering::lower_checkpoint, "state_dict", checkpoint, nothing, blocks, v2_6},
+      {"all_gather_object", &Lowering::lower_objects, "", object, objects, blocks},
+      {"broadcast_object_list", &Lowering::lower_objects, "", list_from, objects, blocks},
+      {"gather_object", &Lowering::lower_objects, "", object_to, objects, blocks},
+      {"scatter_object_list", &Lowering::lower_objects, "", list_from, objects, blocks},
+      {"send_object_list", &Lowering::lower_objects, "", list_to, objects, blocks, v2_6},
+      {"recv_object_list", &Lowering::lower_objects, "", list_from, objects, blocks, v2_6},
+      {"wait", &Lowering::lower_wait, "work", {"timeout", "stream"}},
+      {"synchronize", &Lowering::lower_synchronize},
+      {"compute", &Lowering::lower_compute, "duration", {"jitter"}},
+      {"kernel", &Lowering::lower_kernel, "time", kernel},
+      {"record_event", &Lowering::lower_event, "event", {"stream"}},
+      {"wait_event", &Lowering::lower_event, "event", {"stream"}},
+      {"wait_stream", &Lowering::lower_wait_stream, "awaited", {"stream"}},
+      {"print", &Lowering::lower_print, "text"},
+      {"raise", &Lowering::lower_raise, "message", {"type", "message", "site"}},
+      {"exit", &Lowering::lower_exit},
+      {"item", &Lowering::lower_item, "tensor", {"as"}, variable},
+      {"fill", &Lowering::lower_fill, "tensor", {"value", "numel", "shape", "dtype", "device"}, tensor},
+      {"add", &Lowering::lower_add, "target", {"tensor", "value"}, tensor},
+      {"copy", &Lowering::lower_copy, "target", {"from"}, tensor},
+      {"check", &Lowering::lower_check, "tensor", {"value"}},
+      {"read", &Lowering::lower_touch, "tensor", {"site"}},
+      {"write", &Lowering::lower_touch, "tensor", {"site"}},
+      {"funcol.wait_tensor", &Lowering::lower_touch, "tensor", {}, nothing, blocks, v2_6},
+      {"free", &Lowering::lower_touch, "tensor", {"site"}},
+      {"set_device", &Lowering::lower_set_device, "device"},
+      {"for", &Lowering::lower_for, "variable", {"in", "do"}, in_blocks},
+      {"repeat", &Lowering::lower_repeat, "times", {"do"}, in_blocks},
+      {"for_each_input", &Lowering::lower_for_each_input, "variable", {"do"}, in_blocks},
+      {"if", &Lowering::lower_if, "condition", {"do", "else"}, in_blocks},
+      {"break", &Lowering::lower_break},
+      {"choice", &Lowering::lower_branches, "branches", {}, in_lists},
+      {"parallel", &Lowering::lower_branches, "threads", {}, in_lists, blocks},
+      {"join", &Lowering::lower_join, "objects", join_arguments, in_blocks, blocks},
+      {"forward", &Lowering::lower_forward, "object", {"do", "grad", "unused"}, in_blocks, blocks},
+      {"notify", &Lowering::lower_notify, "object", {}, nothing, blocks},
+      {"backward", &Lowering::lower_backward, "object", {"value", "unused"}, nothing, blocks},
+      {"step", &Lowering::lower_step, "object", {}, nothing, blocks},
+      {"zero_grad", &Lowering::lower_zero_grad, "object", {"set_to_none"}},
+      {"state_dict", &Lowering::lower_state_dict, "object"},
+      {"consolidate_state_dict", &Lowering::lower_state_dict, "object", {"to"}},
+      {"no_sync", &Lowering::lower_no_sync, "object", {"do"}, in_blocks, blocks},
+      {"parallelize_module", &Lowering::lower_parallelize, "object", {}, nothing, blocks},
+      {"eval", &Lowering::lower_eval, "object", {}, nothing, blocks},
+      {"clip_grad_norm", &Lowering::lower_clip_grad_norm, "object", clip, nothing, blocks},
+      {"unshard", &Lowering::lower_sharding, "object", {"unit"}, nothing, blocks},
+      {"reshard", &Lowering::lower_sharding, "object", {"unit"}, nothing, blocks},
+      {"set_requires_gradient_sync", &Lowering::lower_sharding, "object", {"value", "unit"}, nothing, blocks},
+      {"set_requires_all_reduce", &Lowering::lower_sharding, "object", {"value", "unit"}, nothing, blocks},
+      {"set_reshard_after_forward", &Lowering::lower_sharding, "object", {"value", "unit"}, nothing, blocks},
+      {"set_reshard_after_backward", &Lowering::lower_sharding, "object", {"value", "unit"}, nothing, blocks},
+      {"set_is_last_backward", &Lowering::lower_sharding, "object", {"value"}, nothing, blocks},
+      {"try", &Lowering::lower_try, "", {"do", "except"}, in_blocks, blocks},
+      {"new_group", &Lowering::lower_new_group, "ranks", new_group, group, blocks},
+      {"new_subgroups", &Lowering::lower_new_subgroups, "group_size", subgroups, group, blocks},
+      {"init_device_mesh", &Lowering::lower_init_device_mesh, "mesh_shape", mesh_arguments, mesh, blocks},
+      {"split_group", &Lowering::lower_split_group, "split_ranks", split, group, blocks,
+       function_since("split_group")},
+      {"destroy_process_group", &Lowering::lower_destroy_group, "group", destroyed, nothing, blocks},
+      {"monitored_barrier", &Lowering::lower_monitored_barrier, "", monitored, nothing, blocks},
+      {"store_set", &Lowering::lower_store, "key", {"key", "value", "label", "site"}, variable, blocks},
+      {"store_get", &Lowering::lower_store, "key", get, variable, blocks},
+      {"store_add", &Lowering::lower_store, "key", {"key", "value", "as", "label", "site"}, variable, blocks},
+      {"store_wait", &Lowering::lower_store, "key", {"key", "timeout", "label", "site"}, variable, blocks},
+      {"store_compare_set", &Lowering::lower_store, "key", compare_set, variable, blocks},
+      {"store_delete", &Lowering::lower_store, "key", {"key", "label", "site"}, variable, blocks},
+  };
+  rules.insert(rules.end(), others.begin(), others.end());
+  for (StatementRule& rule : rules) {
+    rule.takes_object =
+        contains(rule.arguments, rule.subject) || (rule.subject.empty() && !rule.arguments.empty());
+  }
+  return rules;
+}
+
 std::span<const StatementRule> statement_rules() {
-  static const std::vector<StatementRule> rules = make_rules();
+  static const std::vector<StatementRule> rules = Lowering::make_statement_rules();
   return rules;
 }
 

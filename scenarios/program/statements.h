@@ -19,69 +19,36 @@
 
 namespace rollcall::scenario {
 
-enum class StatementKind : std::uint8_t {
-  collective,
-  barrier,
-  message,
-  message_batch,
-  coalesced,
-  objects,
-  checkpoint,
-  wait,
-  synchronize,
-  compute,
-  kernel,
-  record_event,
-  wait_event,
-  wait_stream,
-  print,
-  raise,
-  exit,
-  item,
-  fill,
-  add,
-  copy,
-  check,
-  touch,
-  set_device,
-  for_loop,
-  repeat,
-  for_each_input,
-  conditional,
-  break_loop,
-  choice,
-  parallel,
-  join,
-  forward,
-  notify,
-  backward,
-  step,
-  zero_grad,
-  state_dict,
-  no_sync,
-  parallelize,
-  eval,
-  sharding,
-  clip_grad_norm,
-  attempt,
-  new_group,
-  new_subgroups,
-  init_device_mesh,
-  split_group,
-  destroy_process_group,
-  monitored_barrier,
-  store,
+class Lowering;
+class Statement;
+
+// What a statement declares besides what it does: the names in it that other statements may use.
+enum class Declares : std::uint8_t {
+  nothing,
+  call,       // tensors, outputs and handles, like a collective
+  calls,      // the same, and those of the calls in its list
+  tensor,     // its subject
+  variable,   // its "as"
+  objects,    // its "output"
+  group,      // its "as"
+  mesh,       // groups: its dimensions
+  in_blocks,  // what the statements inside it declare
+  in_lists,   // likewise; its value is the lists of them
 };
 
+// Everything about a statement but its description in the schema and the function that lowers it.
 struct StatementRule {
-  std::string_view key;  // "all_reduce"
-  StatementKind kind = StatementKind::barrier;
-  std::string_view subject;                   // the key's value as an argument's name; may be empty
-  bool takes_object = false;                  // the key's value may be an object with all arguments
-  std::vector<std::string_view> arguments{};  // besides the key itself
-  std::optional<OpKind> op{};                 // for a collective
-  TorchRelease since = TorchRelease::v1_13;   // the first release that has the function
-  bool functional = false;                    // of torch.distributed._functional_collectives
+  std::string_view key;                            // "all_reduce"
+  void (Lowering::*lower)(const Statement&) = {};  // emits its instructions
+  std::string_view subject{};                      // the key's value as an argument's name; may be empty
+  std::vector<std::string_view> arguments{};       // besides the key itself
+  Declares declares = Declares::nothing;
+  bool blocks_rank = false;  // may wait in a way that gives the other threads of its rank no chance to run
+  TorchRelease since = TorchRelease::v1_13;  // the first release that has the function
+  std::optional<OpKind> op{};                // for a collective
+  bool functional = false;                   // of torch.distributed._functional_collectives
+  // The key's value may be an object with all arguments. True if it would otherwise be one of them, or has no meaning.
+  bool takes_object = false;
 };
 
 std::span<const StatementRule> statement_rules();
