@@ -17,6 +17,13 @@ std::optional<DeviceTemplate::Index> parse_index(std::string_view text) {
 
 }  // namespace
 
+Device DeviceTemplate::resolve(Rank rank, Rank local_rank) const {
+  if (index == Index::fixed) {
+    return device;
+  }
+  return {device.type, static_cast<std::int16_t>(index == Index::rank ? rank : local_rank)};
+}
+
 ParsedDevice parse_device_template(std::string_view text, Rank world_size, Rank local_ranks) {
   if (const auto index = parse_index(text)) {
     const Rank devices = *index == DeviceTemplate::Index::rank ? world_size : local_ranks;

@@ -2,13 +2,26 @@
 
 // Devices as scenarios write them: "cpu", "cuda:1", "cuda:{local_rank}".
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "scenarios/program/program.h"
+#include "sim/c10d/op.h"
+#include "sim/tensor/device.h"
 
 namespace rollcall::scenario {
+
+// "cuda:{local_rank}" and the like.
+struct DeviceTemplate {
+  enum class Index : std::uint8_t { fixed, rank, local_rank };
+
+  Device device;
+  Index index = Index::fixed;
+
+  Device resolve(Rank rank, Rank local_rank) const;
+  friend auto operator<=>(const DeviceTemplate&, const DeviceTemplate&) = default;
+};
 
 // A template, or the error in the text. Exactly one of the two.
 struct ParsedDevice {

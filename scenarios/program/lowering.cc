@@ -11,6 +11,13 @@
 #include "sim/torch/torch_traits.h"
 
 namespace rollcall::scenario {
+namespace {
+
+bool contains(std::span<const std::string_view> words, std::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+}  // namespace
 
 Lowering::Lowering(const ScenarioFacts& facts, const SourceText& source, Diagnostics& diagnostics)
     : facts_(facts),
@@ -42,28 +49,81 @@ Block Lowering::lower_program(const Json& list) {
   return lower_list(list);
 }
 
-void Lowering::lower_joinable(const Json& object) {
+const std::vector<Lowering::ObjectRule>& Lowering::object_rules() {
+  using Keys = std::vector<std::string_view>;
+  static const Keys optimizer{
+      "kind", "of", "optimizer", "lr", "momentum", "weight_decay", "parameters_as_bucket_view"};
+  static const std::vector<ObjectRule> rules{
+      {"joinable",
+       {"kind", "forward", "main_hook", "post_hook", "join_device", "group", "notify"},
+       &Lowering::lower_joinable},
+      {"ddp",
+       {"kind", "group", "parameters", "buffers", "bucket_cap", "bucket_cap_mb_list", "first_bucket",
+        "broadcast_buffers", "forward_sync_buffers", "find_unused_parameters",
+        "skip_all_reduce_unused_params", "gradient_as_bucket_view", "static_graph", "comm_hook",
+        "forward_time", "backward_time", "tokens"},
+       &Lowering::lower_model},
+      {"dp",
+       {"kind", "parameters", "gpus", "output_device", "batch_size", "input", "activations", "output",
+        "optimizer"},
+       &Lowering::lower_data_parallel},
+      {"fsdp",
+       {"kind", "group", "units", "strategy", "replicate_group", "mixed_precision", "forward_time",
+        "backward_time", "tokens"},
+       &Lowering::lower_sharded},
+      {"fully_shard",
+       {"kind", "group", "replicate_group", "units", "root", "reshard_after_forward", "mp_policy",
+        "forward_prefetch", "backward_prefetch", "reduce_scatter_unused_params", "tokens"},
+       &Lowering::lower_fully_sharded},
+      {"optimizer", optimizer, &Lowering::lower_optimizer},
+      {"zero", optimizer, &Lowering::lower_optimizer},
+      {"pipeline",
+       {"kind", "group", "schedule", "stages", "microbatches", "input_args", "infer_shapes", "forward",
+        "backward", "backward_weight", "unshard", "reshard", "reduce_grad", "defer_pp_recv"},
+       &Lowering::lower_pipeline},
+      {"tensor_parallel", {"kind", "group", "input_args", "modules"}, &Lowering::lower_parallel_module},
+      {"context_parallel",
+       {"kind", "group", "input_args", "rotate_method", "load_balance", "causal"},
+       &Lowering::lower_ring},
+  };
+  return rules;
+}
+
+void Lowering::lower_object(const Json& object) {
+  const ObjectRule& rule = *std::ranges::find(object_rules(), object.find("kind")->text(), &ObjectRule::kind);
+  check_object_keys(object, rule);
+  const Position position = source_.position(object.offset());
+  ObjectSpec spec{.name = std::string(object.key()), .line = position.line, .column = position.column};
+  if (contains(rule.keys, "group")) {
+    read_.given(object.find("group"), spec.group, &ValueReader::group);
+  }
+  spec.kind = (this->*rule.lower)(object);
+  program_->objects.push_back(std::move(spec));
+}
+
+// The schema knows the keys of all kinds; this checks which belong together.
+void Lowering::check_object_keys(const Json& object, const ObjectRule& rule) {
+  for (Json member : object.children()) {
+    if (!contains(rule.keys, member.key())) {
+      diagnostics_.error(member.key_offset(), member.pointer(),
+                         fmt::format("an object of kind \"{}\" has no \"{}\"; it takes {}", rule.kind,
+                                     member.key(), fmt::join(rule.keys, ", ")),
+                         suggest(member.key(), rule.keys));
+    }
+  }
+}
+
+ObjectKind Lowering::lower_joinable(const Json& object) {
   const std::string name(object.key());
-  JoinableObject joinable{.name = name,
-                          .notify = true,
-                          .group = no_slot,
-                          .join_device = {},
-                          .forward = lower_hook(object, "forward", false, false),
+  JoinableObject joinable{.forward = lower_hook(object, "forward", false, false),
                           .main_hook = lower_hook(object, "main_hook", true, false),
                           .post_hook = lower_hook(object, "post_hook", true, true),
                           .forward_scope = name + ".forward",
                           .main_hook_scope = name + ".main_hook",
                           .post_hook_scope = name + ".post_hook"};
-  if (const auto notify = object.find("notify")) {
-    joinable.notify = read_.flag(*notify);
-  }
-  if (const auto group = object.find("group")) {
-    joinable.group = read_.group(*group);
-  }
-  if (const auto device = object.find("join_device")) {
-    joinable.join_device = read_.device(*device);
-  }
-  program_->objects.push_back(std::move(joinable));
+  read_.given(object.find("notify"), joinable.notify, &ValueReader::flag);
+  read_.given(object.find("join_device"), joinable.join_device, &ValueReader::device);
+  return joinable;
 }
 
 Block Lowering::lower_hook(const Json& object, std::string_view key, bool in_hook, bool in_post_hook) {
@@ -136,10 +196,6 @@ std::vector<std::string_view> statement_keys() {
     keys.push_back(rule.key);
   }
   return keys;
-}
-
-bool contains(std::span<const std::string_view> words, std::string_view word) {
-  return std::find(words.begin(), words.end(), word) != words.end();
 }
 
 }  // namespace

@@ -56,39 +56,45 @@ class Lowering {
     TableIndex file = none;  // of Program::strings; none: not given
     std::uint32_t line = 0;
   };
+  // A kind of object: the keys that it has, and what lowers it.
+  struct ObjectRule {
+    std::string_view kind;
+    std::vector<std::string_view> keys;
+    ObjectKind (Lowering::*lower)(const Json& object);
+  };
   // A loop being lowered, and the jumps out of it that wait for its end.
   struct OpenLoop {
     std::vector<Address> breaks;
   };
 
-  void lower_joinable(const Json& object);
-  void lower_model(const Json& object);
+  static const std::vector<ObjectRule>& object_rules();
+  void check_object_keys(const Json& object, const ObjectRule& rule);
+  ObjectKind lower_joinable(const Json& object);
+  ObjectKind lower_model(const Json& object);
+  ObjectKind lower_sharded(const Json& object);
+  ObjectKind lower_fully_sharded(const Json& object);
+  ObjectKind lower_data_parallel(const Json& object);
+  ObjectKind lower_optimizer(const Json& object);
+  ObjectKind lower_pipeline(const Json& object);
+  ObjectKind lower_parallel_module(const Json& object);
+  ObjectKind lower_ring(const Json& object);
   void check_model_release(const Json& object);
+  void check_strategy(const Json& object, const ShardedObject& model);
   void read_model_work(const Json& object, ModelWork& work);
   void require_gpu(const Json& node);
-  std::vector<std::int64_t> read_caps(const Json& list);
-  void lower_sharded(const Json& object);
-  void lower_fully_sharded(const Json& object);
   ShardedUnit read_unit(const Json& node, const std::string& name, FullyShardedObject& model);
   void read_root(const Json& node, ShardedUnit& root);
   void read_unit_keys(const Json& node, ShardedUnit& unit);
   ReshardAfterForward read_reshard(const Json& value);
-  MixedPrecisionPolicy read_policy(const Json& value);
-  void lower_data_parallel(const Json& object);
-  void lower_optimizer(const Json& object);
-  void lower_pipeline(const Json& object);
-  void lower_parallel_module(const Json& object);
-  void lower_ring(const Json& object);
+  MixedPrecisionPolicy read_policy(const std::optional<Json>& value);
   Block lower_stage(const Json& object, std::string_view key);
   Rank size_of_group(const Json& object);
   ParallelLayer read_layer(const Json& node);
   std::optional<Placement> read_placement(const Json& node);
   std::vector<StageTensor> read_input_args(const Json& object);
   bool lower_parallel(const Statement& statement, TableIndex object, ParallelVerb verb);
-  void check_object_keys(const Json& object);
-  std::vector<ParameterSpec> read_parameters(const Json& list, std::string_view singular);
+  std::vector<ParameterSpec> read_parameters(const std::optional<Json>& list, std::string_view singular);
   void read_parameter(const Json& node, std::string_view singular, std::vector<ParameterSpec>& parameters);
-  std::int64_t read_bytes(const Json& value);
 
   Block lower_hook(const Json& object, std::string_view key, bool in_hook, bool in_post_hook);
   Block lower_list(const Json& list);
@@ -120,8 +126,7 @@ class Lowering {
   void lower_init_device_mesh(const Statement& statement);
   void lower_sharding(const Statement& statement);
   void lower_clip_grad_norm(const Statement& statement);
-  // Returns the number of the unit with this name; reports an error if there is none.
-  std::uint32_t read_unit_name(const Json& name, const FullyShardedObject& model);
+  std::uint32_t read_part(const Json& name, TableIndex object, const std::vector<std::string>& parts);
   TableIndex read_pass(const Statement& statement, TableIndex object);
   bool is_model(TableIndex object) const;
   bool require_model(const Statement& statement, TableIndex object);

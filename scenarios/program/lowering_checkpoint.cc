@@ -18,9 +18,7 @@ void Lowering::read_saved(const Json& name, CheckpointCall& call) {
     return;
   }
   const TableIndex object = read_.object(name);
-  const TrainingObjects& training = program_->training;
-  if (training.models.contains(object) || training.sharded.contains(object) ||
-      training.fully_sharded.contains(object)) {
+  if (program_->is<ModelObject, ShardedObject, FullyShardedObject>(object)) {
     call.objects.push_back(object);
   } else {
     read_.error(

@@ -47,31 +47,20 @@ const NamedMethod& method_called(std::string_view name) {
 
 }  // namespace
 
-MixedPrecisionPolicy Lowering::read_policy(const Json& value) {
+MixedPrecisionPolicy Lowering::read_policy(const std::optional<Json>& value) {
   MixedPrecisionPolicy policy;
-  if (const auto dtype = value.find("param_dtype")) {
-    policy.param_dtype = read_.dtype(*dtype);
-  }
-  if (const auto dtype = value.find("reduce_dtype")) {
-    policy.reduce_dtype = read_.dtype(*dtype);
+  if (value) {
+    read_.given(value->find("param_dtype"), policy.param_dtype, &ValueReader::dtype);
+    read_.given(value->find("reduce_dtype"), policy.reduce_dtype, &ValueReader::dtype);
   }
   return policy;
 }
 
-void Lowering::lower_fully_sharded(const Json& object) {
-  const Position position = source_.position(object.offset());
+ObjectKind Lowering::lower_fully_sharded(const Json& object) {
   FullyShardedObject model;
-  model.name = object.key();
-  model.line = position.line;
-  model.column = position.column;
+  model.options.name = object.key();
   model.unit_names.emplace_back();  // the root's
-  if (const auto group = object.find("group")) {
-    model.group = read_.group(*group);
-  }
-  if (const auto group = object.find("replicate_group")) {
-    model.replicate_group = read_.group(*group);
-    model.is_hybrid = true;
-  }
+  read_.given(object.find("replicate_group"), model.replicate_group, &ValueReader::group);
   if (const auto units = object.find("units")) {
     for (Json unit : units->children()) {
       const std::string name = std::to_string(model.root.units.size());
@@ -85,25 +74,21 @@ void Lowering::lower_fully_sharded(const Json& object) {
     read_.error(object, "a sharded model needs \"units\", such as [[1000], [\"25MiB\"]], or a \"root\"");
   }
   if (const auto reshard = object.find("reshard_after_forward")) {
-    model.reshard_after_forward = read_reshard(*reshard);
+    model.options.reshard_after_forward = read_reshard(*reshard);
   }
-  if (const auto policy = object.find("mp_policy")) {
-    model.mp_policy = read_policy(*policy);
-  }
+  model.options.mp_policy = read_policy(object.find("mp_policy"));
   if (const auto count = object.find("forward_prefetch")) {
     model.forward_prefetch = count->integer();
   }
   if (const auto count = object.find("backward_prefetch")) {
     model.backward_prefetch = count->integer();
   }
-  if (const auto flag = object.find("reduce_scatter_unused_params")) {
-    model.reduce_scatter_unused_params = read_.flag(*flag);
-  }
+  read_.given(object.find("reduce_scatter_unused_params"), model.reduce_scatter_unused_params,
+              &ValueReader::flag);
   ModelWork whole;
   read_model_work(object, whole);
   share_tokens(model.root, whole.tokens);
-  program_->training.fully_sharded.emplace(static_cast<TableIndex>(program_->objects.size()),
-                                           std::move(model));
+  return model;
 }
 
 // A list of parameters, or an object. Units are numbered in the order of the file.
@@ -122,9 +107,7 @@ ShardedUnit Lowering::read_unit(const Json& node, const std::string& name, Fully
     read_.error(node, fmt::format("there is a unit called \"{}\" already", unit.name));
   }
   model.unit_names.push_back(unit.name);
-  if (const auto parameters = node.find("parameters")) {
-    unit.parameters = read_parameters(*parameters, "parameter");
-  }
+  unit.parameters = read_parameters(node.find("parameters"), "parameter");
   if (const auto units = node.find("units")) {
     for (Json inner : units->children()) {
       const std::string inner_name = fmt::format("{}.{}", unit.name, unit.units.size());
@@ -145,14 +128,10 @@ void Lowering::read_root(const Json& node, ShardedUnit& root) {
     root.before = (root.parameters.size() + 1) / 2;
     return;
   }
-  if (const auto before = node.find("before")) {
-    root.parameters = read_parameters(*before, "before");
-    root.before = root.parameters.size();
-  }
-  if (const auto after = node.find("after")) {
-    for (ParameterSpec& parameter : read_parameters(*after, "after")) {
-      root.parameters.push_back(std::move(parameter));
-    }
+  root.parameters = read_parameters(node.find("before"), "before");
+  root.before = root.parameters.size();
+  for (ParameterSpec& parameter : read_parameters(node.find("after"), "after")) {
+    root.parameters.push_back(std::move(parameter));
   }
   read_unit_keys(node, root);
 }
@@ -169,24 +148,13 @@ ReshardAfterForward Lowering::read_reshard(const Json& value) {
                                      : ReshardAfterForward::of(read_.flag(value));
 }
 
-std::uint32_t Lowering::read_unit_name(const Json& name, const FullyShardedObject& model) {
-  const std::vector<std::string>& names = model.unit_names;
-  const auto found = std::ranges::find(names, name.text());
-  if (found == names.end()) {
-    read_.error(name, fmt::format("\"{}\" has no unit \"{}\"", model.name, name.text()),
-                suggest_from(name.text(), names));
-    return 0;
-  }
-  return static_cast<std::uint32_t>(found - names.begin());
-}
-
 void Lowering::lower_sharding(const Statement& statement) {
   const NamedMethod& method = method_called(statement.rule().key);
   action::ShardingCall call;
   call.object = read_.object(statement.head());
   call.method = method.method;
-  const auto model = program_->training.fully_sharded.find(call.object);
-  if (model == program_->training.fully_sharded.end()) {
+  const auto* const model = program_->find<FullyShardedObject>(call.object);
+  if (model == nullptr) {
     if (call.object != none) {
       read_.error(statement.head(),
                   fmt::format("\"{}\" needs an object of kind \"fully_shard\"", method.name));
@@ -194,7 +162,7 @@ void Lowering::lower_sharding(const Statement& statement) {
     return;
   }
   if (const auto unit = statement.find("unit")) {
-    call.unit = read_unit_name(*unit, model->second);
+    call.unit = read_part(*unit, call.object, model->unit_names);
   }
   if (method.takes_value) {
     const auto value = require(statement, "value");
@@ -206,9 +174,7 @@ void Lowering::lower_sharding(const Statement& statement) {
 void Lowering::lower_clip_grad_norm(const Statement& statement) {
   action::ClipGradNorm clip;
   clip.object = read_.object(statement.head());
-  const bool is_sharded = program_->training.fully_sharded.contains(clip.object) ||
-                          program_->training.sharded.contains(clip.object);
-  if (!is_sharded && clip.object != none) {
+  if (clip.object != none && !program_->is<FullyShardedObject, ShardedObject>(clip.object)) {
     read_.error(statement.head(), "\"clip_grad_norm\" needs an object of kind \"fully_shard\" or \"fsdp\"");
   }
   if (const auto norm = statement.find("max_norm")) {

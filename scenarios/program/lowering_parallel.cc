@@ -46,10 +46,8 @@ Rank Lowering::size_of_group(const Json& object) {
 
 std::vector<StageTensor> Lowering::read_input_args(const Json& object) {
   std::vector<StageTensor> tensors;
-  if (const auto list = object.find("input_args")) {
-    for (const ParameterSpec& spec : read_parameters(*list, "input")) {
-      tensors.push_back({.shape = spec.shape, .dtype = spec.dtype, .requires_grad = spec.requires_grad});
-    }
+  for (const ParameterSpec& spec : read_parameters(object.find("input_args"), "input")) {
+    tensors.push_back({.shape = spec.shape, .dtype = spec.dtype, .requires_grad = spec.requires_grad});
   }
   if (tensors.empty()) {
     tensors.emplace_back();
@@ -61,19 +59,18 @@ Block Lowering::lower_stage(const Json& object, std::string_view key) {
   return lower_hook(object, key, false, false);
 }
 
-void Lowering::lower_pipeline(const Json& object) {
-  if (program_->parallel.stage == no_slot) {
+ObjectKind Lowering::lower_pipeline(const Json& object) {
+  if (program_->stage == no_slot) {
     for (const char* name : {"stage", "microbatch"}) {
       if (names_.find(name)) {
         read_.error(object,
                     fmt::format("\"{}\" is a variable of pipelines; use another name elsewhere", name));
       }
     }
-    program_->parallel.stage = names_.define_variable("stage");
-    program_->parallel.microbatch = names_.define_variable("microbatch");
+    program_->stage = names_.define_variable("stage");
+    program_->microbatch = names_.define_variable("microbatch");
   }
   PipelineObject pipeline;
-  pipeline.name = object.key();
   PipelineShape shape{.ranks = size_of_group(object)};
   const auto schedule = object.find("schedule");
   shape.schedule = schedule ? find_schedule(schedule->text()).value_or(shape.schedule) : shape.schedule;
@@ -86,16 +83,11 @@ void Lowering::lower_pipeline(const Json& object) {
     read_.error(object, "a pipeline needs \"microbatches\", such as 8");
   }
   shape.microbatches = microbatches ? static_cast<std::int32_t>(microbatches->integer()) : shape.ranks * 2;
-  if (const auto defers = object.find("defer_pp_recv")) {
-    shape.defers_recv = read_.flag(*defers);
-  }
+  read_.given(object.find("defer_pp_recv"), shape.defers_recv, &ValueReader::flag);
   if (const auto infers = object.find("infer_shapes")) {
-    pipeline.has_shapes = !read_.flag(*infers);
+    pipeline.options.has_shapes = !read_.flag(*infers);
   }
-  if (const auto group = object.find("group")) {
-    pipeline.group = read_.group(*group);
-  }
-  pipeline.tensors = read_input_args(object);
+  pipeline.options.tensors = read_input_args(object);
   try {
     pipeline.plan = std::make_shared<PipelinePlan>(make_pipeline_plan(shape));
   } catch (const Error& error) {
@@ -107,8 +99,7 @@ void Lowering::lower_pipeline(const Json& object) {
   pipeline.unshard = lower_stage(object, "unshard");
   pipeline.reshard = lower_stage(object, "reshard");
   pipeline.reduce_grad = lower_stage(object, "reduce_grad");
-  program_->parallel.pipelines.emplace(static_cast<TableIndex>(program_->objects.size()),
-                                       std::move(pipeline));
+  return pipeline;
 }
 
 std::optional<Placement> Lowering::read_placement(const Json& node) {
@@ -159,24 +150,14 @@ ParallelLayer Lowering::read_layer(const Json& node) {
   read_layouts("output_layouts", layer.output_layouts);
   read_layouts("desired_input_layouts", layer.desired_input_layouts);
   read_layouts("desired_output_layouts", layer.desired_output_layouts);
-  if (const auto bias = node.find("bias")) {
-    layer.has_bias = read_.flag(*bias);
-  }
-  if (const auto embedding = node.find("embedding")) {
-    layer.is_embedding = read_.flag(*embedding);
-  }
-  if (const auto local = node.find("use_local_output")) {
-    layer.use_local_output = read_.flag(*local);
-  }
+  read_.given(node.find("bias"), layer.has_bias, &ValueReader::flag);
+  read_.given(node.find("embedding"), layer.is_embedding, &ValueReader::flag);
+  read_.given(node.find("use_local_output"), layer.use_local_output, &ValueReader::flag);
   return layer;
 }
 
-void Lowering::lower_parallel_module(const Json& object) {
+ObjectKind Lowering::lower_parallel_module(const Json& object) {
   ParallelModuleObject module;
-  module.name = object.key();
-  if (const auto group = object.find("group")) {
-    module.group = read_.group(*group);
-  }
   const StageTensor input = read_input_args(object).front();
   module.input = {.shape = input.shape, .dtype = input.dtype, .requires_grad = input.requires_grad};
   if (const auto modules = object.find("modules")) {
@@ -186,40 +167,28 @@ void Lowering::lower_parallel_module(const Json& object) {
   } else {
     read_.error(object, "parallel modules need \"modules\", such as [{\"style\": \"ColwiseParallel\"}]");
   }
-  program_->parallel.modules.emplace(static_cast<TableIndex>(program_->objects.size()), std::move(module));
+  return module;
 }
 
-void Lowering::lower_ring(const Json& object) {
-  RingObject ring;
-  ring.name = object.key();
-  if (const auto group = object.find("group")) {
-    ring.group = read_.group(*group);
-  }
+ObjectKind Lowering::lower_ring(const Json& object) {
   const StageTensor key = read_input_args(object).front();
-  ring.options.key = key.shape;
-  ring.options.dtype = key.dtype;
+  RingOptions options{.key = key.shape, .dtype = key.dtype};
   if (const auto method = object.find("rotate_method")) {
-    ring.options.rotate_method =
-        method->text() == "alltoall" ? RotateMethod::alltoall : RotateMethod::allgather;
+    options.rotate_method = method->text() == "alltoall" ? RotateMethod::alltoall : RotateMethod::allgather;
   }
-  if (const auto balance = object.find("load_balance")) {
-    ring.options.is_load_balanced = read_.flag(*balance);
-  }
-  if (const auto causal = object.find("causal")) {
-    ring.options.is_causal = read_.flag(*causal);
-  }
-  program_->parallel.rings.emplace(static_cast<TableIndex>(program_->objects.size()), std::move(ring));
+  read_.given(object.find("load_balance"), options.is_load_balanced, &ValueReader::flag);
+  read_.given(object.find("causal"), options.is_causal, &ValueReader::flag);
+  return RingObject{options};
 }
 
 // Returns true if the object is one of these; the statement has then been lowered, or refused.
 bool Lowering::lower_parallel(const Statement& statement, TableIndex object, ParallelVerb verb) {
-  const ParallelObjects& parallel = program_->parallel;
-  if (object == none || !parallel.contains(object)) {
+  if (!program_->is<PipelineObject, ParallelModuleObject, RingObject>(object)) {
     return false;
   }
-  const bool is_pipeline = parallel.pipelines.contains(object);
+  const bool is_pipeline = program_->is<PipelineObject>(object);
   const bool can = is_pipeline ? verb == ParallelVerb::step || verb == ParallelVerb::eval
-                   : parallel.modules.contains(object)
+                   : program_->is<ParallelModuleObject>(object)
                        ? verb != ParallelVerb::eval
                        : verb == ParallelVerb::forward || verb == ParallelVerb::backward;
   if (!can) {

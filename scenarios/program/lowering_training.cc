@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/json/source.h"
@@ -15,147 +15,17 @@
 namespace rollcall::scenario {
 namespace {
 
-using Key = std::string_view;
-
-constexpr std::array<Key, 7> joinable_keys{"kind",        "forward", "main_hook", "post_hook",
-                                           "join_device", "group",   "notify"};
-constexpr std::array<Key, 17> model_keys{"kind",
-                                         "group",
-                                         "parameters",
-                                         "buffers",
-                                         "bucket_cap",
-                                         "bucket_cap_mb_list",
-                                         "first_bucket",
-                                         "broadcast_buffers",
-                                         "forward_sync_buffers",
-                                         "find_unused_parameters",
-                                         "skip_all_reduce_unused_params",
-                                         "gradient_as_bucket_view",
-                                         "static_graph",
-                                         "comm_hook",
-                                         "forward_time",
-                                         "backward_time",
-                                         "tokens"};
 // Arguments that DistributedDataParallel gained late: TorchTraits::ddp_takes_new_arguments.
-constexpr std::array<Key, 3> new_model_keys{"bucket_cap_mb_list", "forward_sync_buffers",
-                                            "skip_all_reduce_unused_params"};
-constexpr std::array<Key, 9> sharded_keys{"kind",         "group",           "units",
-                                          "strategy",     "replicate_group", "mixed_precision",
-                                          "forward_time", "backward_time",   "tokens"};
-constexpr std::array<Key, 11> fully_sharded_keys{"kind",
-                                                 "group",
-                                                 "replicate_group",
-                                                 "units",
-                                                 "root",
-                                                 "reshard_after_forward",
-                                                 "mp_policy",
-                                                 "forward_prefetch",
-                                                 "backward_prefetch",
-                                                 "reduce_scatter_unused_params",
-                                                 "tokens"};
-constexpr std::array<Key, 9> data_parallel_keys{"kind",          "parameters", "gpus",
-                                                "output_device", "batch_size", "input",
-                                                "activations",   "output",     "optimizer"};
-constexpr std::array<Key, 7> optimizer_keys{
-    "kind", "of", "optimizer", "lr", "momentum", "weight_decay", "parameters_as_bucket_view"};
+constexpr std::array<const char*, 3> new_model_keys{"bucket_cap_mb_list", "forward_sync_buffers",
+                                                    "skip_all_reduce_unused_params"};
 
-constexpr std::array<Key, 14> pipeline_keys{
-    "kind",    "group",    "schedule",        "stages",  "microbatches", "input_args",  "infer_shapes",
-    "forward", "backward", "backward_weight", "unshard", "reshard",      "reduce_grad", "defer_pp_recv"};
-constexpr std::array<Key, 4> parallel_module_keys{"kind", "group", "input_args", "modules"};
-constexpr std::array<Key, 6> ring_keys{"kind",          "group",        "input_args",
-                                       "rotate_method", "load_balance", "causal"};
-
-std::span<const Key> keys_of(std::string_view kind) {
-  if (kind == "pipeline") {
-    return pipeline_keys;
-  }
-  if (kind == "tensor_parallel") {
-    return parallel_module_keys;
-  }
-  if (kind == "context_parallel") {
-    return ring_keys;
-  }
-  if (kind == "joinable") {
-    return joinable_keys;
-  }
-  if (kind == "ddp") {
-    return model_keys;
-  }
-  if (kind == "dp") {
-    return data_parallel_keys;
-  }
-  if (kind == "fully_shard") {
-    return fully_sharded_keys;
-  }
-  return kind == "fsdp" ? std::span<const Key>(sharded_keys) : std::span<const Key>(optimizer_keys);
-}
+constexpr const char* without_parameters = "a model needs \"parameters\", such as [1000, \"25MiB\"]";
 
 }  // namespace
 
-// The schema knows the keys of all kinds; this checks which belong together.
-void Lowering::check_object_keys(const Json& object) {
-  const std::string_view kind = object.find("kind")->text();
-  const auto keys = keys_of(kind);
-  for (Json member : object.children()) {
-    if (std::ranges::find(keys, member.key()) == keys.end()) {
-      diagnostics_.error(member.key_offset(), member.pointer(),
-                         fmt::format("an object of kind \"{}\" has no \"{}\"; it takes {}", kind,
-                                     member.key(), fmt::join(keys, ", ")),
-                         suggest(member.key(), keys));
-    }
-  }
-}
-
-void Lowering::lower_object(const Json& object) {
-  check_object_keys(object);
-  const std::string_view kind = object.find("kind")->text();
-  if (kind == "joinable") {
-    return lower_joinable(object);
-  }
-  if (kind == "pipeline") {
-    lower_pipeline(object);
-  } else if (kind == "tensor_parallel") {
-    lower_parallel_module(object);
-  } else if (kind == "context_parallel") {
-    lower_ring(object);
-  } else if (kind == "ddp") {
-    lower_model(object);
-  } else if (kind == "fsdp") {
-    lower_sharded(object);
-  } else if (kind == "fully_shard") {
-    lower_fully_sharded(object);
-  } else if (kind == "dp") {
-    lower_data_parallel(object);
-  } else {
-    lower_optimizer(object);
-  }
-  JoinableObject placeholder;  // keeps the index
-  placeholder.name = object.key();
-  program_->objects.push_back(std::move(placeholder));
-}
-
-std::int64_t Lowering::read_bytes(const Json& value) {
-  const Quantity bytes = parse_bytes(read_.string(value, "a size such as \"25MiB\""));
-  if (!bytes.value) {
-    read_.error(value, bytes.problem);
-  }
-  return std::max<std::int64_t>(bytes.value.value_or(1), 1);
-}
-
-// distributed.py, _BucketCapacityConfig.
-std::vector<std::int64_t> Lowering::read_caps(const Json& list) {
-  constexpr double mebi = 1024 * 1024;
-  std::vector<std::int64_t> caps;
-  for (Json cap : list.children()) {
-    caps.push_back(std::max<std::int64_t>(static_cast<std::int64_t>(cap.real() * mebi), 1));
-  }
-  return caps;
-}
-
 void Lowering::check_model_release(const Json& object) {
   const TorchTraits& torch = traits_of(facts_.torch);
-  for (const Key key : new_model_keys) {
+  for (const char* key : new_model_keys) {
     const auto value = object.find(key);
     if (value && !torch.ddp_takes_new_arguments) {
       read_.error(*value,
@@ -167,12 +37,8 @@ void Lowering::check_model_release(const Json& object) {
 
 // Reads times, or the number of tokens that times on the GPU are computed from.
 void Lowering::read_model_work(const Json& object, ModelWork& work) {
-  if (const auto time = object.find("forward_time")) {
-    work.forward_time = read_.duration(*time);
-  }
-  if (const auto time = object.find("backward_time")) {
-    work.backward_time = read_.duration(*time);
-  }
+  read_.given(object.find("forward_time"), work.forward_time, &ValueReader::duration);
+  read_.given(object.find("backward_time"), work.backward_time, &ValueReader::duration);
   if (const auto tokens = object.find("tokens")) {
     require_gpu(*tokens);
     if (work.has_times()) {
@@ -182,64 +48,46 @@ void Lowering::read_model_work(const Json& object, ModelWork& work) {
   }
 }
 
-void Lowering::lower_model(const Json& object) {
+ObjectKind Lowering::lower_model(const Json& object) {
   check_model_release(object);
-  const Position position = source_.position(object.offset());
   ModelObject model;
-  model.name = object.key();
-  model.line = position.line;
-  model.column = position.column;
-  if (const auto parameters = object.find("parameters")) {
-    model.parameters = read_parameters(*parameters, "parameter");
-  }
-  if (const auto buffers = object.find("buffers")) {
-    model.buffers = read_parameters(*buffers, "buffer");
-  }
-  const auto read_flag = [&](std::string_view key, bool& flag) {
-    if (const auto value = object.find(key)) {
-      flag = read_.flag(*value);
-    }
+  DdpOptions& options = model.options;
+  options.name = object.key();
+  model.parameters = read_parameters(object.find("parameters"), "parameter");
+  model.buffers = read_parameters(object.find("buffers"), "buffer");
+  const auto read_flag = [&](std::string_view key, auto& flag) {
+    read_.given(object.find(key), flag, &ValueReader::flag);
   };
-  if (const auto value = object.find("broadcast_buffers")) {
-    model.broadcast_buffers = read_.flag(*value);
-  }
-  if (const auto value = object.find("forward_sync_buffers")) {
-    model.forward_sync_buffers = read_.flag(*value);
-  }
-  read_flag("find_unused_parameters", model.find_unused_parameters);
-  read_flag("skip_all_reduce_unused_params", model.skip_all_reduce_unused_params);
-  read_flag("gradient_as_bucket_view", model.gradient_as_bucket_view);
-  read_flag("static_graph", model.static_graph);
-  if (const auto group = object.find("group")) {
-    model.group = read_.group(*group);
-  }
-  if (const auto cap = object.find("bucket_cap")) {
-    model.bucket_cap_bytes = read_bytes(*cap);
-  }
+  read_flag("broadcast_buffers", options.broadcast_buffers);
+  read_flag("forward_sync_buffers", options.forward_sync_buffers);
+  read_flag("find_unused_parameters", options.find_unused_parameters);
+  read_flag("skip_all_reduce_unused_params", options.skip_all_reduce_unused_params);
+  read_flag("gradient_as_bucket_view", options.gradient_as_bucket_view);
+  read_flag("static_graph", options.static_graph);
+  read_.given(object.find("bucket_cap"), options.bucket_cap_bytes, &ValueReader::bytes);
+  read_.given(object.find("first_bucket"), options.first_bucket_bytes, &ValueReader::bytes);
   if (const auto caps = object.find("bucket_cap_mb_list")) {
-    model.bucket_cap_list = read_caps(*caps);
-  }
-  if (const auto first = object.find("first_bucket")) {
-    model.first_bucket_bytes = read_bytes(*first);
+    for (Json cap : caps->children()) {  // distributed.py, _BucketCapacityConfig
+      constexpr double mebi = 1024 * 1024;
+      options.bucket_cap_list.push_back(
+          std::max<std::int64_t>(static_cast<std::int64_t>(cap.real() * mebi), 1));
+    }
   }
   if (const auto hook = object.find("comm_hook")) {
-    model.comm_hook = hook->text() == "allreduce"       ? CommHookName::allreduce
-                      : hook->text() == "fp16_compress" ? CommHookName::fp16_compress
-                                                        : CommHookName::bf16_compress;
+    model.comm_hook = hook->text() == "allreduce"       ? allreduce_hook
+                      : hook->text() == "fp16_compress" ? fp16_compress_hook
+                                                        : bf16_compress_hook;
   }
   read_model_work(object, model.work);
   if (model.parameters.empty()) {
-    read_.error(object, "a model needs \"parameters\", such as [1000, \"25MiB\"]");
+    read_.error(object, without_parameters);
   }
-  program_->training.models.emplace(static_cast<TableIndex>(program_->objects.size()), std::move(model));
+  return model;
 }
 
-void Lowering::lower_sharded(const Json& object) {
+ObjectKind Lowering::lower_sharded(const Json& object) {
   ShardedObject model;
-  model.name = object.key();
-  if (const auto group = object.find("group")) {
-    model.group = read_.group(*group);
-  }
+  model.options.name = object.key();
   if (const auto units = object.find("units")) {
     for (Json unit : units->children()) {
       if (unit.is(JsonType::object)) {
@@ -252,77 +100,74 @@ void Lowering::lower_sharded(const Json& object) {
     read_.error(object, "a sharded model needs \"units\", such as [[1000], [\"25MiB\"]]");
   }
   if (const auto strategy = object.find("strategy")) {
-    model.strategy = parse_sharding_strategy(strategy->text()).value_or(model.strategy);
+    model.options.strategy = parse_sharding_strategy(strategy->text()).value_or(model.options.strategy);
   }
-  if (const auto group = object.find("replicate_group")) {
-    model.replicate_group = read_.group(*group);
-    model.is_hybrid = true;
-  }
-  const bool wants_replicas = model.strategy == ShardingStrategy::hybrid_shard ||
-                              model.strategy == ShardingStrategy::hybrid_shard_zero2;
-  if (wants_replicas && !traits_of(facts_.torch).fsdp_has_hybrid) {
-    read_.error(*object.find("strategy"),
-                fmt::format("PyTorch {} has no ShardingStrategy.HYBRID_SHARD; {} has it",
-                            traits_of(facts_.torch).name, traits_of(newest_torch).name));
-  }
-  if (wants_replicas && !(model.is_hybrid && object.find("group"))) {
-    read_.error(
-        *object.find("strategy"),
-        "a hybrid strategy shards inside \"group\" and replicates across \"replicate_group\": it needs both");
-  }
-  if (!wants_replicas && model.is_hybrid) {
-    read_.error(*object.find("replicate_group"), "only \"strategy\": \"HYBRID_SHARD\" has replicas");
-  }
-  if (const auto policy = object.find("mixed_precision")) {
-    model.mixed_precision = read_policy(*policy);
-  }
+  read_.given(object.find("replicate_group"), model.replicate_group, &ValueReader::group);
+  check_strategy(object, model);
+  model.options.mixed_precision = read_policy(object.find("mixed_precision"));
   read_model_work(object, model.work);
-  program_->training.sharded.emplace(static_cast<TableIndex>(program_->objects.size()), std::move(model));
+  return model;
 }
 
-void Lowering::lower_data_parallel(const Json& object) {
-  DataParallelObject model;
-  model.name = object.key();
-  DataParallelOptions& options = model.options;
+void Lowering::check_strategy(const Json& object, const ShardedObject& model) {
+  const bool wants_replicas = model.options.strategy == ShardingStrategy::hybrid_shard ||
+                              model.options.strategy == ShardingStrategy::hybrid_shard_zero2;
+  if (!wants_replicas) {
+    if (model.replicate_group) {
+      read_.error(*object.find("replicate_group"), "only \"strategy\": \"HYBRID_SHARD\" has replicas");
+    }
+    return;
+  }
+  const Json strategy = *object.find("strategy");
+  if (!traits_of(facts_.torch).fsdp_has_hybrid) {
+    read_.error(strategy, fmt::format("PyTorch {} has no ShardingStrategy.HYBRID_SHARD; {} has it",
+                                      traits_of(facts_.torch).name, traits_of(newest_torch).name));
+  }
+  if (!model.replicate_group || !object.find("group")) {
+    read_.error(
+        strategy,
+        "a hybrid strategy shards inside \"group\" and replicates across \"replicate_group\": it needs both");
+  }
+}
+
+ObjectKind Lowering::lower_data_parallel(const Json& object) {
+  DataParallelOptions options;
   const auto read_integer = [&](std::string_view key, std::int64_t& number) {
     if (const auto value = object.find(key)) {
       number = value->integer();
     }
   };
-  const auto read_size = [&](std::string_view key, std::int64_t& number) {
-    if (const auto value = object.find(key)) {
-      number = read_bytes(*value);
-    }
-  };
   read_integer("gpus", options.gpus);
   read_integer("output_device", options.output_device);
   read_integer("batch_size", options.batch_size);
-  read_size("input", options.input);
-  read_size("activations", options.activations);
-  read_size("output", options.output);
+  read_.given(object.find("input"), options.input, &ValueReader::bytes);
+  read_.given(object.find("activations"), options.activations, &ValueReader::bytes);
+  read_.given(object.find("output"), options.output, &ValueReader::bytes);
   if (options.output_device >= options.gpus) {
     read_.error(*object.find("output_device"),
                 fmt::format("there is no GPU {}; \"gpus\" is {}", options.output_device, options.gpus));
   }
-  if (const auto parameters = object.find("parameters")) {
-    for (const ParameterSpec& spec : read_parameters(*parameters, "parameter")) {
-      options.parameters += spec.shape.numel() * static_cast<std::int64_t>(size_of(spec.dtype));
-    }
-  } else {
-    read_.error(object, "a model needs \"parameters\", such as [1000, \"25MiB\"]");
+  const auto parameters = object.find("parameters");
+  if (!parameters) {
+    read_.error(object, without_parameters);
+  }
+  for (const ParameterSpec& spec : read_parameters(parameters, "parameter")) {
+    options.parameters += spec.shape.numel() * static_cast<std::int64_t>(size_of(spec.dtype));
   }
   const auto optimizer = object.find("optimizer");
   if (optimizer && optimizer->text() == "adam") {
     options.optimizer_state = 2 * options.parameters;
   }
-  program_->training.data_parallel.emplace(static_cast<TableIndex>(program_->objects.size()),
-                                           std::move(model));
+  return DataParallelObject{options};
 }
 
-std::vector<ParameterSpec> Lowering::read_parameters(const Json& list, std::string_view singular) {
+std::vector<ParameterSpec> Lowering::read_parameters(const std::optional<Json>& list,
+                                                     std::string_view singular) {
   std::vector<ParameterSpec> parameters;
-  for (Json node : list.children()) {
-    read_parameter(node, singular, parameters);
+  if (list) {
+    for (Json node : list->children()) {
+      read_parameter(node, singular, parameters);
+    }
   }
   return parameters;
 }
@@ -347,11 +192,9 @@ void Lowering::read_parameter(const Json& node, std::string_view singular,
   if (node.is(JsonType::integer)) {
     spec.shape = {node.integer()};
   } else if (node.is(JsonType::string)) {
-    spec.shape = {elements_of(read_bytes(node), spec.dtype)};
+    spec.shape = {elements_of(read_.bytes(node), spec.dtype)};
   } else {
-    if (const auto dtype = node.find("dtype")) {
-      spec.dtype = read_.dtype(*dtype);
-    }
+    read_.given(node.find("dtype"), spec.dtype, &ValueReader::dtype);
     if (const auto name = node.find("name")) {
       spec.name = name->text();
     }
@@ -364,7 +207,7 @@ void Lowering::read_parameter(const Json& node, std::string_view singular,
     if (numel) {
       spec.shape = {numel->integer()};
     } else if (bytes) {
-      spec.shape = {elements_of(read_bytes(*bytes), spec.dtype)};
+      spec.shape = {elements_of(read_.bytes(*bytes), spec.dtype)};
     } else if (shape) {
       const TableIndex index = read_.shape(*shape);
       spec.shape = index == none ? Shape{1} : program_->shapes[index];
@@ -372,9 +215,7 @@ void Lowering::read_parameter(const Json& node, std::string_view singular,
     if (const auto value = node.find("value")) {
       spec.value = value->real();
     }
-    if (const auto flag = node.find("requires_grad")) {
-      spec.requires_grad = read_.flag(*flag);
-    }
+    read_.given(node.find("requires_grad"), spec.requires_grad, &ValueReader::flag);
     if (const auto times = node.find("count")) {
       count = times->integer();
     }
@@ -394,10 +235,10 @@ void Lowering::read_parameter(const Json& node, std::string_view singular,
   }
 }
 
-void Lowering::lower_optimizer(const Json& object) {
+ObjectKind Lowering::lower_optimizer(const Json& object) {
   OptimizerObject optimizer;
-  optimizer.name = object.key();
-  optimizer.is_zero = object.find("kind")->text() == "zero";
+  optimizer.zero.name = object.key();
+  const bool is_zero = object.find("kind")->text() == "zero";
   const auto of = object.find("of");
   if (!of) {
     read_.error(object, "\"of\" is missing: the model whose parameters are optimized");
@@ -405,10 +246,11 @@ void Lowering::lower_optimizer(const Json& object) {
     optimizer.model = read_.object(*of);
     if (!is_model(optimizer.model) && optimizer.model != none) {
       read_.error(*of, fmt::format("\"{}\" is not a model defined before this object", of->text()));
-    } else if (program_->training.data_parallel.contains(optimizer.model)) {
+    } else if (program_->is<DataParallelObject>(optimizer.model)) {
       read_.error(*of, "a model of kind \"dp\" gets its optimizer from its key \"optimizer\"");
     }
   }
+  optimizer.is_zero = is_zero && program_->is<ModelObject>(optimizer.model);
   if (const auto name = object.find("optimizer")) {
     optimizer.options.kind =
         name->text() == "adam" ? OptimizerOptions::Kind::adam : OptimizerOptions::Kind::sgd;
@@ -421,20 +263,16 @@ void Lowering::lower_optimizer(const Json& object) {
   read_number("lr", optimizer.options.lr);
   read_number("momentum", optimizer.options.momentum);
   read_number("weight_decay", optimizer.options.weight_decay);
-  if (const auto flag = object.find("parameters_as_bucket_view")) {
-    optimizer.parameters_as_bucket_view = read_.flag(*flag);
-    if (!optimizer.is_zero) {
-      read_.error(*flag, "only an object of kind \"zero\" has parameters as bucket views");
-    }
+  const auto flag = object.find("parameters_as_bucket_view");
+  read_.given(flag, optimizer.zero.parameters_as_bucket_view, &ValueReader::flag);
+  if (flag && !is_zero) {
+    read_.error(*flag, "only an object of kind \"zero\" has parameters as bucket views");
   }
-  program_->training.optimizers.emplace(static_cast<TableIndex>(program_->objects.size()),
-                                        std::move(optimizer));
+  return optimizer;
 }
 
 bool Lowering::is_model(TableIndex object) const {
-  const TrainingObjects& training = program_->training;
-  return training.models.contains(object) || training.sharded.contains(object) ||
-         training.fully_sharded.contains(object) || training.data_parallel.contains(object);
+  return program_->is<ModelObject, ShardedObject, FullyShardedObject, DataParallelObject>(object);
 }
 
 bool Lowering::require_model(const Statement& statement, TableIndex object) {
@@ -446,53 +284,58 @@ bool Lowering::require_model(const Statement& statement, TableIndex object) {
   return is_model(object);
 }
 
-// Parameters by name; their indexes count those that require gradients.
+namespace {
+
+// As DDP counts them.
+std::vector<std::string> trainable_names(const ModelObject& model) {
+  std::vector<std::string> names;
+  for (const ParameterSpec& parameter : model.parameters) {
+    if (parameter.requires_grad) {
+      names.push_back(parameter.name);
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+// What is unused has names: of parameters, or in a fully_shard's forward, of units.
 TableIndex Lowering::read_pass(const Statement& statement, TableIndex object) {
   ModelPass pass;
-  if (const auto grad = statement.find("grad")) {
-    pass.grad_enabled = read_.flag(*grad);
-  }
-  if (const auto value = statement.find("value")) {
-    pass.value = read_.number(*value);
-  }
-  const auto units = program_->training.fully_sharded.find(object);
-  const bool has_units = units != program_->training.fully_sharded.end();
-  const bool is_forward = statement.rule().key == "forward";
-  if (const auto unused = statement.find("unused"); unused && has_units && is_forward) {
-    for (Json node : unused->children()) {
-      pass.unused.push_back(read_unit_name(node, units->second));
-    }
-    program_->passes.push_back(std::move(pass));
-    return static_cast<TableIndex>(program_->passes.size() - 1);
-  }
-  const auto model = program_->training.models.find(object);
-  const bool is_sharded = model == program_->training.models.end();  // or in DataParallel
+  read_.given(statement.find("grad"), pass.grad_enabled, &ValueReader::flag);
+  read_.given(statement.find("value"), pass.value, &ValueReader::number);
+  const auto* const ddp = program_->find<ModelObject>(object);
+  const auto* const sharded = program_->find<FullyShardedObject>(object);
+  const bool fits = ddp != nullptr || (sharded != nullptr && statement.rule().key == "forward");
   for (const char* key : {"grad", "unused"}) {
-    if (const auto stray = statement.find(key); stray && is_sharded && !(has_units && is_forward)) {
+    if (const auto stray = statement.find(key); stray && !fits) {
       read_.error(*stray, fmt::format("\"{}\" is for models of kind \"ddp\"", key));
     }
   }
-  if (const auto unused = statement.find("unused"); unused && !is_sharded) {
-    std::vector<std::string> names;
-    for (const ParameterSpec& parameter : model->second.parameters) {
-      if (parameter.requires_grad) {
-        names.push_back(parameter.name);
-      }
-    }
+  if (const auto unused = statement.find("unused"); unused && fits) {
+    const std::vector<std::string> names = ddp != nullptr ? trainable_names(*ddp) : sharded->unit_names;
     for (Json node : unused->children()) {
-      const auto found = std::ranges::find(names, node.text());
-      if (found == names.end()) {
-        read_.error(node,
-                    fmt::format("\"{}\" has no parameter \"{}\" that requires a gradient", model->second.name,
-                                node.text()),
-                    suggest_from(node.text(), names));
-        continue;
-      }
-      pass.unused.push_back(static_cast<std::uint32_t>(found - names.begin()));
+      pass.unused.push_back(read_part(node, object, names));
     }
   }
   program_->passes.push_back(std::move(pass));
   return static_cast<TableIndex>(program_->passes.size() - 1);
+}
+
+// Returns the place of a unit or a parameter among `parts`; reports an error if it is not there.
+std::uint32_t Lowering::read_part(const Json& name, TableIndex object,
+                                  const std::vector<std::string>& parts) {
+  const auto found = std::ranges::find(parts, name.text());
+  if (found == parts.end()) {
+    const bool has_units = program_->is<FullyShardedObject>(object);
+    read_.error(name,
+                fmt::format("\"{}\" has no {} \"{}\"{}", program_->objects[object].name,
+                            has_units ? "unit" : "parameter", name.text(),
+                            has_units ? "" : " that requires a gradient"),
+                suggest_from(name.text(), parts));
+    return 0;
+  }
+  return static_cast<std::uint32_t>(found - parts.begin());
 }
 
 void Lowering::lower_model_forward(const Statement& statement, TableIndex object) {
@@ -528,7 +371,7 @@ void Lowering::lower_step(const Statement& statement) {
   if (lower_parallel(statement, object, ParallelVerb::step)) {
     return;
   }
-  if (object != none && !program_->training.optimizers.contains(object)) {
+  if (object != none && !program_->is<OptimizerObject>(object)) {
     read_.error(
         statement.head(),
         "\"step\" needs an object of kind \"zero\", \"optimizer\", \"pipeline\" or \"tensor_parallel\"");
@@ -537,34 +380,33 @@ void Lowering::lower_step(const Statement& statement) {
 }
 
 void Lowering::lower_zero_grad(const Statement& statement) {
-  const TableIndex object = read_.object(statement.head());
-  if (object != none && !program_->training.optimizers.contains(object)) {
-    require_model(statement, object);
+  action::ZeroGrad zero{.model = read_.object(statement.head())};
+  if (const auto* const optimizer = program_->find<OptimizerObject>(zero.model)) {
+    zero.model = optimizer->model;
+  } else {
+    require_model(statement, zero.model);
   }
-  const auto flag = statement.find("set_to_none");
-  emit(statement.node(), action::ZeroGrad{object, flag && read_.flag(*flag)});
+  read_.given(statement.find("set_to_none"), zero.set_to_none, &ValueReader::flag);
+  emit(statement.node(), zero);
 }
 
 void Lowering::lower_state_dict(const Statement& statement) {
   action::StateDict dict;
   dict.object = read_.object(statement.head());
   dict.consolidates = statement.rule().key == "consolidate_state_dict";
-  const auto optimizer = program_->training.optimizers.find(dict.object);
-  const bool is_optimizer = optimizer != program_->training.optimizers.end();
-  if (dict.consolidates && dict.object != none && !(is_optimizer && optimizer->second.is_zero)) {
+  const auto* const optimizer = program_->find<OptimizerObject>(dict.object);
+  if (dict.consolidates && dict.object != none && (optimizer == nullptr || !optimizer->is_zero)) {
     read_.error(statement.head(), "\"consolidate_state_dict\" needs an object of kind \"zero\"");
-  } else if (dict.object != none && !is_optimizer) {
+  } else if (optimizer == nullptr) {
     require_model(statement, dict.object);
   }
-  if (const auto to = statement.find("to")) {
-    dict.to = read_.number(*to);
-  }
+  read_.given(statement.find("to"), dict.to, &ValueReader::number);
   emit(statement.node(), dict);
 }
 
 void Lowering::lower_no_sync(const Statement& statement) {
   const TableIndex object = read_.object(statement.head());
-  if (program_->training.data_parallel.contains(object)) {
+  if (program_->is<DataParallelObject>(object)) {
     read_.error(statement.head(), "DataParallel has no no_sync: it synchronizes nothing between processes");
     return;
   }

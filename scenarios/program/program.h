@@ -16,11 +16,11 @@
 #include <vector>
 
 #include "scenarios/program/block.h"
+#include "scenarios/program/devices.h"
 #include "scenarios/program/expression.h"
 #include "scenarios/program/host_statements.h"
+#include "scenarios/program/objects.h"
 #include "scenarios/program/operand.h"
-#include "scenarios/program/parallel_objects.h"
-#include "scenarios/program/training.h"
 #include "sim/c10d/object.h"
 #include "sim/c10d/observer.h"
 #include "sim/c10d/op.h"
@@ -41,17 +41,6 @@ inline constexpr SlotIndex is_last_joiner = 3;  // in post_hook
 inline constexpr SlotIndex peer = 4;            // in `value` of an op that takes a list: the part's rank
 inline constexpr SlotIndex count = 5;
 }  // namespace builtin
-
-// "cuda:{local_rank}" and the like.
-struct DeviceTemplate {
-  enum class Index : std::uint8_t { fixed, rank, local_rank };
-
-  Device device;
-  Index index = Index::fixed;
-
-  Device resolve(Rank rank, Rank local_rank) const;
-  friend auto operator<=>(const DeviceTemplate&, const DeviceTemplate&) = default;
-};
 
 // A tensor that a statement works on, and how to make it.
 struct TensorSpec {
@@ -198,21 +187,6 @@ using Text = std::vector<TextPiece>;
 struct JoinCall {
   std::vector<TableIndex> objects;  // of Program::objects
   JoinOptions options;
-};
-
-// An object of kind "joinable".
-struct JoinableObject {
-  std::string name;
-  bool notify = true;                         // forward begins with Join.notify_join_context
-  SlotIndex group = no_slot;                  // of the frame's groups; no_slot: world
-  std::optional<DeviceTemplate> join_device;  // none: the rank's device
-  Block forward;
-  Block main_hook;
-  Block post_hook;
-  // Scopes: the names of the three in reports, and what the last one pairs with. The first two pair by name.
-  std::string forward_scope;
-  std::string main_hook_scope;
-  std::string post_hook_scope;
 };
 
 // One forward or backward of a model.
@@ -373,7 +347,7 @@ struct Step {
   TableIndex object = none;
 };
 struct ZeroGrad {
-  TableIndex object = none;
+  TableIndex model = none;  // an optimizer stands for its model
   bool set_to_none = false;
 };
 struct StateDict {
@@ -468,9 +442,7 @@ struct Program {
   std::vector<Text> texts;
   std::deque<std::string> strings;  // never moves: Error keeps a pointer to its type's name
   std::vector<JoinCall> joins;
-  std::vector<JoinableObject> objects;
-  TrainingObjects training;  // those of `objects` that are models or optimizers instead
-  ParallelObjects parallel;  // and those that are parallel in other ways
+  std::vector<ObjectSpec> objects;
   std::vector<ModelPass> passes;
   std::vector<std::string> variables;     // names by slot
   std::vector<std::string> tensor_names;  // by slot; empty for scratch
@@ -480,6 +452,8 @@ struct Program {
   std::vector<GroupStatement> group_statements;
   std::vector<StoreStatement> store_statements;
   std::vector<MeshStatement> meshes;
+  SlotIndex stage = no_slot;  // variables, if there is a pipeline
+  SlotIndex microbatch = no_slot;
   std::vector<SlotIndex> mesh_variables;                      // by dimension: the rank's coordinate
   std::vector<std::pair<SlotIndex, std::int64_t>> constants;  // the same value on every rank
   std::vector<std::string> object_lists;                      // names by slot
@@ -491,13 +465,17 @@ struct Program {
   std::size_t tries = 0;      // slots for caught errors
   bool synchronizes = false;  // a statement waits for everything issued
   bool checks = false;        // a statement checks a tensor
-};
 
-inline Device DeviceTemplate::resolve(Rank rank, Rank local_rank) const {
-  if (index == Index::fixed) {
-    return device;
+  // The object of this index, if it is of this kind. While the file is read, later objects are of no kind.
+  template <typename Kind>
+  const Kind* find(TableIndex object) const {
+    return object < objects.size() ? std::get_if<Kind>(&objects[object].kind) : nullptr;
   }
-  return {device.type, static_cast<std::int16_t>(index == Index::rank ? rank : local_rank)};
-}
+  // True if it is of one of these kinds.
+  template <typename... Kinds>
+  bool is(TableIndex object) const {
+    return (... || (find<Kinds>(object) != nullptr));
+  }
+};
 
 }  // namespace rollcall::scenario

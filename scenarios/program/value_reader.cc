@@ -102,6 +102,14 @@ bool ValueReader::flag(const Json& value) {
   return value.boolean();
 }
 
+std::int64_t ValueReader::bytes(const Json& value) {
+  const Quantity bytes = parse_bytes(string(value, "a size such as \"25MiB\""));
+  if (!bytes.value) {
+    error(value, bytes.problem);
+  }
+  return std::max<std::int64_t>(bytes.value.value_or(1), 1);
+}
+
 std::string_view ValueReader::string(const Json& value, std::string_view what) {
   if (!value.is(JsonType::string) || value.text().empty()) {
     error(value, fmt::format("expected {} as a string, found {}", what,

@@ -57,6 +57,14 @@ class ValueReader {
 
   NameScope& scope() { return scope_; }
 
+  // Reads an argument into `target` if it is given: given(node.find("group"), call.group, &ValueReader::group).
+  template <typename Target, typename Value>
+  void given(const std::optional<Json>& value, Target& target, Value (ValueReader::*read)(const Json&)) {
+    if (value) {
+      target = (this->*read)(*value);
+    }
+  }
+
   // A whole number or an expression; true and false count as 1 and 0.
   Operand integer(const Json& value);
   // The same; a constant must be in [least, most]. `what` names it in the message.
@@ -69,6 +77,7 @@ class ValueReader {
   Operand rank(const Json& value);
 
   bool flag(const Json& value);
+  std::int64_t bytes(const Json& value);  // "25MiB"; at least 1
   std::string_view string(const Json& value, std::string_view what);
   Duration duration(const Json& value);
   std::int64_t fraction(const Json& value);  // "10%", in millionths

@@ -38,8 +38,8 @@ bool may_wait(const Action& action) {
 }  // namespace
 
 bool is_plain(const Program& program) {
-  return program.objects.empty() && program.parallel.empty() && program.training.empty() &&
-         !program.synchronizes && program.streams.empty() && program.object_lists.empty() &&
+  return program.objects.empty() && !program.synchronizes && program.streams.empty() &&
+         program.object_lists.empty() &&
          std::ranges::all_of(program.code, [](const Instruction& each) { return is_plain(each.action); });
 }
 

@@ -24,21 +24,20 @@ FsdpUnit unit_of(const ShardedUnit& spec) {
   return unit;
 }
 
-FullyShardOptions options_of(RankFrame& frame, const FullyShardedObject& spec) {
-  return {.shard_group = frame.group(spec.group),
-          .replicate_group = spec.is_hybrid ? frame.group(spec.replicate_group) : ProcessGroup(),
-          .reshard_after_forward = spec.reshard_after_forward,
-          .mp_policy = spec.mp_policy,
-          .name = spec.name};
+FullyShardOptions sharding_options(RankFrame& frame, const ObjectSpec& object,
+                                   const FullyShardedObject& spec) {
+  FullyShardOptions options = spec.options;
+  options.shard_group = frame.group(object.group);
+  options.replicate_group = spec.replicate_group ? frame.group(*spec.replicate_group) : ProcessGroup();
+  return options;
 }
 
 }  // namespace
 
-FullySharded::FullySharded(RankFrame& frame, const FullyShardedObject& spec)
+FullySharded::FullySharded(RankFrame& frame, const ObjectSpec& object, const FullyShardedObject& spec)
     : frame_(frame),
-      module_(unit_of(spec.root), options_of(frame, spec),
-              Site{frame.program().file.c_str(), spec.line, spec.column}) {
-  collect_kernels(spec.root, spec.mp_policy);
+      module_(unit_of(spec.root), sharding_options(frame, object, spec), frame.site_of(object)) {
+  collect_kernels(spec.root, spec.options.mp_policy);
   gradients_.resize(module_.unit_count());
   set_prefetches(spec);
   if (spec.reduce_scatter_unused_params) {

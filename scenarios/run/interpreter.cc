@@ -347,38 +347,40 @@ class Interpreter {
 
   Address operator()(const action::ModelForward& forward) {
     Address reached = forward.end;
-    frame_.training->forward(forward.object, program_.passes[forward.pass], site(), [&] {
+    frame_.trained(forward.object).forward(program_.passes[forward.pass], site(), [&] {
       reached = run_block(frame_, {at_ + 1, forward.end});
     });
     return reached;
   }
 
   Address operator()(const action::Backward& backward) {
-    frame_.training->backward(backward.object, program_.passes[backward.pass], site());
+    frame_.trained(backward.object).backward(program_.passes[backward.pass], site());
     return at_ + 1;
   }
 
   Address operator()(const action::Step& step) {
-    frame_.training->step(step.object, site());
+    frame_.trained(step.object).step(site());
     return at_ + 1;
   }
 
   Address operator()(const action::ZeroGrad& zero) {
-    frame_.training->zero_grad(zero.object, zero.set_to_none);
+    for (Parameter* const parameter : frame_.trained(zero.model).parameters()) {
+      zero_grad(*parameter, zero.set_to_none);
+    }
     return at_ + 1;
   }
 
   Address operator()(const action::StateDict& dict) {
     if (dict.consolidates) {
-      frame_.training->consolidate(dict.object, dict.to ? frame_.evaluate(dict.to) : 0, site());
+      frame_.trained(dict.object).consolidate(dict.to ? frame_.evaluate(dict.to) : 0, site());
     } else {
-      frame_.training->state_dict(dict.object, site());
+      frame_.trained(dict.object).state_dict(site());
     }
     return at_ + 1;
   }
 
   Address operator()(const action::RunParallel& run) {
-    frame_.parallelism->run(run.object, run.verb, site());
+    frame_.parallel(run.object)(run.verb, site());
     return at_ + 1;
   }
 
@@ -388,17 +390,17 @@ class Interpreter {
   }
 
   Address operator()(const action::EnterNoSync& enter) {
-    const auto guard = frame_.training->no_sync(enter.object);
+    const auto guard = frame_.trained(enter.object).no_sync();
     return run_block(frame_, {at_ + 1, enter.end});
   }
 
   Address operator()(const action::ShardingCall& call) {
-    frame_.training->call_sharded(call, site());
+    frame_.trained(call.object).call(call, site());
     return at_ + 1;
   }
 
   Address operator()(const action::ClipGradNorm& clip) {
-    frame_.training->clip_grad_norm(clip, site());
+    frame_.trained(clip.object).clip_grad_norm(clip, site());
     return at_ + 1;
   }
 
@@ -481,7 +483,7 @@ void run_rank(const Scenario& scenario, Rank rank, RunState& state) {
   RankFrame frame(scenario, rank, state);
   const KeepWatched keep{frame, state.watched};
   try {
-    frame.construct_training_objects();
+    frame.construct_objects();
     run_block(frame, scenario.block_of(rank));
   } catch (const ProgramExit&) {
     // The rank is done, and its process exits like any other that reaches its end.

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "scenarios/program/training.h"
+#include "scenarios/program/objects.h"
 
 namespace rollcall::scenario {
 

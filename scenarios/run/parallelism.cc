@@ -1,55 +1,42 @@
 #include "scenarios/run/parallelism.h"
 
-#include <fmt/core.h>
+#include <memory>
+#include <utility>
 
 #include "scenarios/run/interpreter.h"
 #include "scenarios/run/rank_frame.h"
-#include "sim/base/error.h"
+#include "sim/dtensor/parallel_module.h"
+#include "sim/dtensor/ring_attention.h"
+#include "sim/pipeline/schedule.h"
 
 namespace rollcall::scenario {
+namespace {
 
-Parallelism::Parallelism(RankFrame& frame) : frame_(frame) {
-  const ParallelObjects& objects = frame.program().parallel;
-  for (const auto& [object, spec] : objects.pipelines) {
-    construct(object, spec);
+void run_stage(RankFrame& frame, const Block& block, std::int32_t stage, std::int32_t microbatch) {
+  if (block.begin == block.end) {
+    return;
   }
-  for (const auto& [object, spec] : objects.modules) {
-    if (const ProcessGroup group = frame.group(spec.group); group.is_member()) {
-      modules_.emplace(object, ParallelModule(group, spec.input, spec.layers));
-    }
-  }
-  for (const auto& [object, spec] : objects.rings) {
-    if (const ProcessGroup group = frame.group(spec.group); group.is_member()) {
-      RingOptions options = spec.options;
-      options.group = group;
-      rings_.emplace(object, RingAttention(options));
-    }
-  }
+  frame.set(frame.program().stage, stage);
+  frame.set(frame.program().microbatch, microbatch);
+  run_block(frame, block);
 }
 
-void Parallelism::construct(TableIndex object, const PipelineObject& spec) {
-  const ProcessGroup group = frame_.group(spec.group);
-  if (group.is_member()) {
-    pipelines_[object] = std::make_unique<PipelineSchedule>(
-        *spec.plan, PipelineOptions{.group = group, .tensors = spec.tensors, .has_shapes = spec.has_shapes},
-        functions_of(spec));
-  }
-}
-
-StageFunctions Parallelism::functions_of(const PipelineObject& spec) {
-  const auto run_for_stage = [this](const Block& block) {
-    return [this, &block](std::int32_t stage) { run_stage(block, stage, rollcall::Action::no_microbatch); };
+StageFunctions functions_of(RankFrame& frame, const PipelineObject& spec) {
+  const auto run_for_stage = [&frame](const Block& block) {
+    return [&frame, &block](std::int32_t stage) {
+      run_stage(frame, block, stage, rollcall::Action::no_microbatch);
+    };
   };
   StageFunctions functions;
-  functions.forward = [this, &spec](const StagePass& pass) {
-    run_stage(spec.forward, pass.stage, pass.microbatch);
+  functions.forward = [&frame, &spec](const StagePass& pass) {
+    run_stage(frame, spec.forward, pass.stage, pass.microbatch);
   };
-  functions.backward = [this, &spec](const StagePass& pass) {
+  functions.backward = [&frame, &spec](const StagePass& pass) {
     if (pass.computation != Computation::backward_weight) {
-      run_stage(spec.backward, pass.stage, pass.microbatch);
+      run_stage(frame, spec.backward, pass.stage, pass.microbatch);
     }
     if (pass.computation != Computation::backward_input) {
-      run_stage(spec.backward_weight, pass.stage, pass.microbatch);
+      run_stage(frame, spec.backward_weight, pass.stage, pass.microbatch);
     }
   };
   functions.unshard = run_for_stage(spec.unshard);
@@ -58,40 +45,60 @@ StageFunctions Parallelism::functions_of(const PipelineObject& spec) {
   return functions;
 }
 
-void Parallelism::run_stage(const Block& block, std::int32_t stage, std::int32_t microbatch) {
-  if (block.begin == block.end) {
-    return;
+ParallelObject make_parallel(RankFrame& frame, const ObjectSpec& object, const PipelineObject& spec) {
+  PipelineOptions options = spec.options;
+  options.group = frame.group(object.group);
+  if (!options.group.is_member()) {
+    return {};
   }
-  const ParallelObjects& objects = frame_.program().parallel;
-  frame_.set(objects.stage, stage);
-  frame_.set(objects.microbatch, microbatch);
-  run_block(frame_, block);
+  const auto pipeline =
+      std::make_shared<PipelineSchedule>(*spec.plan, std::move(options), functions_of(frame, spec));
+  return [pipeline](ParallelVerb verb, Site site) {
+    return verb == ParallelVerb::eval ? pipeline->eval(site) : pipeline->step(site);
+  };
 }
 
-void Parallelism::run(TableIndex object, ParallelVerb verb, Site site) {
-  if (const auto pipeline = pipelines_.find(object); pipeline != pipelines_.end()) {
-    return verb == ParallelVerb::eval ? pipeline->second->eval(site) : pipeline->second->step(site);
+ParallelObject make_parallel(RankFrame& frame, const ObjectSpec& object, const RingObject& spec) {
+  RingOptions options = spec.options;
+  options.group = frame.group(object.group);
+  if (!options.group.is_member()) {
+    return {};
   }
-  if (const auto ring = rings_.find(object); ring != rings_.end()) {
-    return verb == ParallelVerb::forward ? ring->second.forward({}, site) : ring->second.backward({}, site);
+  return [ring = RingAttention(options)](ParallelVerb verb, Site site) mutable {
+    return verb == ParallelVerb::forward ? ring.forward({}, site) : ring.backward({}, site);
+  };
+}
+
+ParallelObject make_parallel(RankFrame& frame, const ObjectSpec& object, const ParallelModuleObject& spec) {
+  const ProcessGroup group = frame.group(object.group);
+  if (!group.is_member()) {
+    return {};
   }
-  const auto module = modules_.find(object);
-  if (module == modules_.end()) {
-    throw Error("NameError", fmt::format("name '{}' is not defined: rank {} does not belong to its group",
-                                         frame_.program().objects[object].name, frame_.rank()));
-  }
-  switch (verb) {
-    case ParallelVerb::parallelize:
-      return module->second.parallelize(site);
-    case ParallelVerb::forward:
-      return module->second.forward(site);
-    case ParallelVerb::backward:
-      return module->second.backward(site);
-    case ParallelVerb::step:
-      return module->second.step(site);
-    case ParallelVerb::eval:
-      return;
-  }
+  return [module = ParallelModule(group, spec.input, spec.layers)](ParallelVerb verb, Site site) mutable {
+    switch (verb) {
+      case ParallelVerb::parallelize:
+        return module.parallelize(site);
+      case ParallelVerb::forward:
+        return module.forward(site);
+      case ParallelVerb::backward:
+        return module.backward(site);
+      case ParallelVerb::step:
+        return module.step(site);
+      case ParallelVerb::eval:
+        return;
+    }
+  };
+}
+
+// Objects of other kinds.
+ParallelObject make_parallel(RankFrame& /*frame*/, const ObjectSpec& /*object*/, const auto& /*spec*/) {
+  return {};
+}
+
+}  // namespace
+
+ParallelObject make_parallel_object(RankFrame& frame, const ObjectSpec& object) {
+  return std::visit([&](const auto& kind) { return make_parallel(frame, object, kind); }, object.kind);
 }
 
 }  // namespace rollcall::scenario

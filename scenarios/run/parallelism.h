@@ -2,37 +2,20 @@
 
 // Parallelism: the pipelines, parallel modules, and rings of one rank of a scenario.
 
-#include <map>
-#include <memory>
+#include <functional>
 
 #include "scenarios/program/program.h"
 #include "sim/base/site.h"
-#include "sim/dtensor/parallel_module.h"
-#include "sim/dtensor/ring_attention.h"
-#include "sim/pipeline/schedule.h"
 
 namespace rollcall::scenario {
 
 class RankFrame;
 
-class Parallelism {
- public:
-  // Makes the objects of the groups that the rank belongs to; nothing is sent. `frame` is borrowed for the lifetime of
-  // the object.
-  explicit Parallelism(RankFrame& frame);
+// Does what a statement does with the object. Blocks.
+using ParallelObject = std::function<void(ParallelVerb verb, Site site)>;
 
-  // Blocks. Throws NameError for an object whose group the rank does not belong to.
-  void run(TableIndex object, ParallelVerb verb, Site site);
-
- private:
-  void construct(TableIndex object, const PipelineObject& spec);
-  StageFunctions functions_of(const PipelineObject& spec);
-  void run_stage(const Block& block, std::int32_t stage, std::int32_t microbatch);
-
-  RankFrame& frame_;
-  std::map<TableIndex, std::unique_ptr<PipelineSchedule>> pipelines_;
-  std::map<TableIndex, ParallelModule> modules_;
-  std::map<TableIndex, RingAttention> rings_;
-};
+// Sends nothing. Returns nothing for an object of another kind, and for one of a group that the rank does not belong
+// to. Both are borrowed for the lifetime of the result.
+ParallelObject make_parallel_object(RankFrame& frame, const ObjectSpec& object);
 
 }  // namespace rollcall::scenario

@@ -43,7 +43,7 @@ RankFrame::RankFrame(const Scenario& scenario, Rank rank, RunState& state)
     set(program_.mesh_variables[dim], scenario.mesh.place_in(scenario.mesh_dims[dim].of, rank));
   }
   joinables.reserve(program_.objects.size());
-  for (const JoinableObject& object : program_.objects) {
+  for (const ObjectSpec& object : program_.objects) {
     joinables.emplace_back(*this, object);
   }
 }
@@ -322,18 +322,37 @@ void RankFrame::touch(TensorKey tensor, Observation::Access access, Site site) {
   }
 }
 
-void RankFrame::construct_training_objects() {
-  if (!program_.parallel.empty()) {
-    parallelism = std::make_unique<Parallelism>(*this);
+void RankFrame::construct_objects() {
+  for (const ObjectSpec& object : program_.objects) {
+    parallel_.push_back(make_parallel_object(*this, object));
   }
-  if (!program_.training.empty()) {
-    training = std::make_unique<Training>(*this);
+  for (const ObjectSpec& object : program_.objects) {
+    trained_.push_back(make_trained_object(*this, object));
   }
 }
 
 Joinable& RankFrame::joinable(TableIndex object) {
-  Joinable* const trained = training != nullptr ? training->joinable(object) : nullptr;
-  return trained != nullptr ? *trained : joinables[object];
+  Joinable* const own = trained_[object] ? trained_[object]->joinable() : nullptr;
+  return own != nullptr ? *own : joinables[object];
+}
+
+TrainedObject& RankFrame::trained(TableIndex object) const {
+  if (!trained_[object]) {
+    refuse(object);
+  }
+  return *trained_[object];
+}
+
+const ParallelObject& RankFrame::parallel(TableIndex object) const {
+  if (!parallel_[object]) {
+    refuse(object);
+  }
+  return parallel_[object];
+}
+
+void RankFrame::refuse(TableIndex object) const {
+  throw Error("NameError", fmt::format("name '{}' is not defined: rank {} does not belong to its group",
+                                       program_.objects[object].name, rank_));
 }
 
 ProcessGroup RankFrame::group(SlotIndex slot) {

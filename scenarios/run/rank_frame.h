@@ -152,10 +152,16 @@ class RankFrame {
                : state_.decisions->decide({.kind = kind, .rank = rank_, .ways = ways});
   }
 
-  // Makes the models and optimizers of the groups that the rank belongs to. Blocks: models receive rank 0's values.
-  void construct_training_objects();
+  // Makes the objects of the groups that the rank belongs to. Blocks: models receive rank 0's values.
+  void construct_objects();
   // An object of the scenario, to join.
   Joinable& joinable(TableIndex object);
+  // A model or an optimizer; null if the rank does not belong to its group. The other two throw NameError then.
+  TrainedObject* find_trained(TableIndex object) const { return trained_[object].get(); }
+  TrainedObject& trained(TableIndex object) const;
+  const ParallelObject& parallel(TableIndex object) const;
+  // Where the file describes an object.
+  Site site_of(const ObjectSpec& object) const { return {program_.file.c_str(), object.line, object.column}; }
 
   // The group in this slot; the world for no_slot. Throws NameError for one that a statement makes and this rank has
   // not made.
@@ -168,13 +174,12 @@ class RankFrame {
   std::vector<TensorList> lists;
   std::vector<ObjectList> objects;
   std::vector<Event> events;
-  std::vector<ScriptedJoinable> joinables;   // by Program::objects
-  std::unique_ptr<Training> training;        // null: the scenario has no models
-  std::unique_ptr<Parallelism> parallelism;  // null: it has no other parallel objects
+  std::vector<ScriptedJoinable> joinables;  // by Program::objects
   std::vector<CaughtError> caught;
   Site raised_at{};  // of the exception being propagated; unknown if there is none
 
  private:
+  [[noreturn]] void refuse(TableIndex object) const;
   void finish(SlotIndex tensor) const;
   std::string held(Address at) const;
 
@@ -187,10 +192,12 @@ class RankFrame {
 
   RunState& state_;
   std::uint64_t draws_ = 0;
-  std::vector<ProcessGroup> groups_;               // by slot; looked up at first use
-  std::vector<IssuedCall> works_;                  // by slot
-  std::vector<CoalescingManager> open_coalesced_;  // those without a handle
-  std::vector<Work> open_works_;                   // for `synchronize`, if the program has one
+  std::vector<std::unique_ptr<TrainedObject>> trained_;  // by Program::objects
+  std::vector<ParallelObject> parallel_;                 // likewise
+  std::vector<ProcessGroup> groups_;                     // by slot; looked up at first use
+  std::vector<IssuedCall> works_;                        // by slot
+  std::vector<CoalescingManager> open_coalesced_;        // those without a handle
+  std::vector<Work> open_works_;                         // for `synchronize`, if the program has one
   std::vector<TensorUse> uses_;
   mutable std::vector<std::pair<SlotIndex, Work>> results_;  // of functional collectives, not used yet
   std::vector<std::optional<Stream>> streams_;               // by slot

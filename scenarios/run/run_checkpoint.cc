@@ -2,6 +2,8 @@
 
 #include <optional>
 
+#include <fmt/core.h>
+
 #include "scenarios/run/interpreter.h"
 #include "scenarios/run/rank_frame.h"
 #include "sim/c10d/scope.h"
@@ -26,7 +28,12 @@ void run_checkpoint(RankFrame& frame, const CheckpointCall& call, Site site) {
     add(shard, true);
   }
   for (const TableIndex object : call.objects) {
-    frame.training->add_state(object, state);
+    TrainedObject& model = frame.trained(object);
+    std::size_t count = 0;
+    for (const Parameter* const parameter : model.parameters()) {
+      const std::string& name = frame.program().objects[object].name;
+      state.push_back({fmt::format("{}.{}", name, count++), parameter->value, model.is_sharded()});
+    }
   }
   const checkpoint::CheckpointOptions options{.group = frame.group(call.group), .no_dist = call.no_dist};
   const std::string id = compose(frame, call.checkpoint_id);

@@ -42,8 +42,10 @@ sim::Rehearsal rehearsal_of(const Scenario& scenario, bool tries_repairs) {
 
 void hold_against(const Scenario& scenario, Report& report) {
   report.scenario = scenario.name;
-  for (const auto& [index, object] : scenario.program->training.data_parallel) {
-    report.memory.push_back({object.name, data_parallel_memory(object.options)});
+  for (const ObjectSpec& object : scenario.program->objects) {
+    if (const auto* const model = std::get_if<DataParallelObject>(&object.kind)) {
+      report.memory.push_back({object.name, data_parallel_memory(model->options)});
+    }
   }
   report.unmet = unmet(scenario.expect, report);
   if (const std::string golden = golden_file(scenario); !golden.empty()) {

@@ -29,8 +29,8 @@ Variable to_variable(const KwargValue& value) {
 // The hook of one context. It stores the keyword arguments: two contexts may pass different ones.
 class ScriptedHook final : public JoinHook {
  public:
-  ScriptedHook(RankFrame& frame, const JoinableObject& object, const Kwargs& kwargs)
-      : frame_(frame), object_(object) {
+  ScriptedHook(RankFrame& frame, const std::string& name, const JoinableObject& object, const Kwargs& kwargs)
+      : frame_(frame), name_(name), object_(object) {
     for (const auto& [name, slot] : frame.program().kwargs) {
       const auto given = kwargs.find(name);
       // A missing argument counts as false, as with kwargs.get(name, False).
@@ -40,7 +40,7 @@ class ScriptedHook final : public JoinHook {
   }
 
   void main_hook() override {
-    const Scope scope(object_.main_hook_scope, object_.name);
+    const Scope scope(object_.main_hook_scope, name_);
     run(object_.main_hook);
   }
 
@@ -59,29 +59,41 @@ class ScriptedHook final : public JoinHook {
   }
 
   RankFrame& frame_;
+  const std::string& name_;
   const JoinableObject& object_;
   std::vector<std::pair<SlotIndex, Variable>> kwargs_;
 };
 
+const JoinableObject& statements_of(const ObjectSpec& object) {
+  static const JoinableObject without;
+  const auto* const own = std::get_if<JoinableObject>(&object.kind);
+  return own == nullptr ? without : *own;
+}
+
 }  // namespace
 
+ScriptedJoinable::ScriptedJoinable(RankFrame& frame, const ObjectSpec& object)
+    : frame_(&frame), object_(&object), statements_(&statements_of(object)) {}
+
 void ScriptedJoinable::forward(Site site) {
-  if (object_->notify) {
+  if (statements_->notify) {
     Join::notify_join_context(*this, site);
   }
-  const Scope scope(object_->forward_scope, object_->name);
-  run_block(*frame_, object_->forward);
+  const Scope scope(statements_->forward_scope, object_->name);
+  run_block(*frame_, statements_->forward);
 }
 
 std::unique_ptr<JoinHook> ScriptedJoinable::join_hook(const Kwargs& kwargs) {
-  return std::make_unique<ScriptedHook>(*frame_, *object_, kwargs);
+  return std::make_unique<ScriptedHook>(*frame_, object_->name, *statements_, kwargs);
 }
 
 Device ScriptedJoinable::join_device() const {
-  return object_->join_device ? object_->join_device->resolve(frame_->rank(), frame_->local_rank())
-                              : this_rank().device;
+  return statements_->join_device ? statements_->join_device->resolve(frame_->rank(), frame_->local_rank())
+                                  : this_rank().device;
 }
 
-ProcessGroup ScriptedJoinable::join_process_group() const { return frame_->group(object_->group); }
+ProcessGroup ScriptedJoinable::join_process_group() const {
+  return std::holds_alternative<JoinableObject>(object_->kind) ? frame_->group(object_->group) : world();
+}
 
 }  // namespace rollcall::scenario

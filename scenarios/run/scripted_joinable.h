@@ -16,8 +16,8 @@ class RankFrame;
 
 class ScriptedJoinable final : public Joinable {
  public:
-  // Both are borrowed for the lifetime of the object.
-  ScriptedJoinable(RankFrame& frame, const JoinableObject& object) : frame_(&frame), object_(&object) {}
+  // Both are borrowed for the lifetime of the object. One of another kind joins without statements, in the world.
+  ScriptedJoinable(RankFrame& frame, const ObjectSpec& object);
 
   // Makes one call of the object: notifies, unless told not to, then runs its statements.
   void forward(Site site);
@@ -29,7 +29,8 @@ class ScriptedJoinable final : public Joinable {
 
  private:
   RankFrame* frame_;
-  const JoinableObject* object_;
+  const ObjectSpec* object_;
+  const JoinableObject* statements_;
 };
 
 }  // namespace rollcall::scenario
