@@ -47,12 +47,8 @@ void Lowering::lower_checkpoint(const Statement& statement) {
     read_.string(*id, "the checkpoint's folder");
     call.checkpoint_id = read_.text(*id);
   }
-  if (const auto group = statement.find("group")) {
-    call.group = read_.group(*group);
-  }
-  if (const auto no_dist = statement.find("no_dist")) {
-    call.no_dist = read_.flag(*no_dist);
-  }
+  read_.given(statement.find("group"), call.group, &ValueReader::group);
+  read_.given(statement.find("no_dist"), call.no_dist, &ValueReader::flag);
   call.label = statement.find("label") ? read_label(statement) : read_.intern(statement.rule().key);
   program_->checkpoint_calls.push_back(std::move(call));
   emit(statement.node(), action::Checkpoint{static_cast<TableIndex>(program_->checkpoint_calls.size() - 1)});

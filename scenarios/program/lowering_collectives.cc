@@ -38,8 +38,8 @@ void Lowering::lower_collective(const Statement& statement) {
     read_.scope().takes_list = false;
     read_lists(statement, call);
     read_splits(statement, call);
-  } else if (const auto device = statement.find("device")) {
-    call.tensor.device = read_.device(*device);
+  } else {
+    read_.given(statement.find("device"), call.tensor.device, &ValueReader::device);
   }
   if (!has_tensor(*kind) && !head.is(JsonType::object)) {
     read_.error(head, "a barrier has no tensor: write {\"barrier\": {}} or {\"barrier\": {\"group\": …}}");
@@ -87,12 +87,8 @@ void Lowering::lower_coalesced(const Statement& statement) {
     return;
   }
   CoalescedCalls calls;
-  if (const auto group = statement.find("group")) {
-    calls.group = read_.group(*group);
-  }
-  if (const auto async_ops = statement.find("async_ops")) {
-    calls.async_ops = read_.flag(*async_ops);
-  }
+  read_.given(statement.find("group"), calls.group, &ValueReader::group);
+  read_.given(statement.find("async_ops"), calls.async_ops, &ValueReader::flag);
   if (const auto work = statement.find("as")) {
     calls.work = read_.work(*work);
     if (!calls.async_ops) {
@@ -115,12 +111,8 @@ void Lowering::lower_coalesced(const Statement& statement) {
 
 // Reads everything that does not concern tensors.
 void Lowering::read_call(const Statement& statement, Collective& call) {
-  if (const auto group = statement.find("group")) {
-    call.group = read_.group(*group);
-  }
-  if (const auto reduce = statement.find("reduce_op")) {
-    call.reduce = read_.reduce_op(*reduce);
-  }
+  read_.given(statement.find("group"), call.group, &ValueReader::group);
+  read_.given(statement.find("reduce_op"), call.reduce, &ValueReader::reduce_op);
   if (const auto factor = statement.find("factor")) {
     call.factor = read_.number(*factor);
     if (call.reduce != ReduceOp::premul_sum) {
@@ -131,15 +123,9 @@ void Lowering::read_call(const Statement& statement, Collective& call) {
     const auto root = statement.find(root_argument(call.kind));
     call.root = root ? read_.rank(*root) : Operand::of(0);
   }
-  if (const auto label = statement.find("label")) {
-    call.label = read_.intern(read_.string(*label, "a label"));
-  }
-  if (const auto stream = statement.find("stream")) {
-    call.stream = read_.stream(*stream);
-  }
-  if (const auto async_op = statement.find("async_op")) {
-    call.async_op = read_.flag(*async_op);
-  }
+  call.label = read_label(statement);
+  read_.given(statement.find("stream"), call.stream, &ValueReader::stream);
+  read_.given(statement.find("async_op"), call.async_op, &ValueReader::flag);
   if (const auto work = statement.find("as")) {
     call.work = read_.work(*work);
     if (!call.async_op) {
@@ -205,15 +191,9 @@ TensorSpec Lowering::read_tensor(const Statement& statement, bool may_share) {
   const auto name = statement.subject();
   const auto shape = statement.find("shape");
   const auto numel = statement.find("numel");
-  if (const auto dtype = statement.find("dtype")) {
-    spec.dtype = read_.dtype(*dtype);
-  }
-  if (const auto device = statement.find("device")) {
-    spec.device = read_.device(*device);
-  }
-  if (const auto value = statement.find("value")) {
-    spec.value = read_.number(*value);
-  }
+  read_.given(statement.find("dtype"), spec.dtype, &ValueReader::dtype);
+  read_.given(statement.find("device"), spec.device, &ValueReader::device);
+  read_.given(statement.find("value"), spec.value, &ValueReader::number);
   if (shape && numel) {
     read_.error(*numel, "give either \"shape\" or \"numel\"");
   } else if (shape) {

@@ -158,15 +158,10 @@ void Lowering::lower_join(const Statement& statement) {
   for (Json object : statement.head().children()) {
     call.objects.push_back(read_.object(object));
   }
-  if (const auto flag = statement.find("throw_on_early_termination")) {
-    call.options.throw_on_early_termination = read_.flag(*flag);
-  }
-  if (const auto flag = statement.find("enable")) {
-    call.options.enable = read_.flag(*flag);
-  }
-  if (const auto kwargs = statement.find("kwargs")) {
-    call.options.kwargs = read_.kwargs(*kwargs);
-  }
+  read_.given(statement.find("throw_on_early_termination"), call.options.throw_on_early_termination,
+              &ValueReader::flag);
+  read_.given(statement.find("enable"), call.options.enable, &ValueReader::flag);
+  read_.given(statement.find("kwargs"), call.options.kwargs, &ValueReader::kwargs);
   program_->joins.push_back(std::move(call));
 
   const Address enter = here();

@@ -31,9 +31,7 @@ GroupStatement Lowering::begin_group_call(const Statement& statement, GroupState
   call.kind = kind;
   call.label = read_label(statement);
   call.timeout = read_timeout(statement);
-  if (const auto made = statement.find("as")) {
-    call.made = read_.made_group(*made);
-  }
+  read_.given(statement.find("as"), call.made, &ValueReader::made_group);
   return call;
 }
 
@@ -51,9 +49,7 @@ void Lowering::lower_new_group(const Statement& statement) {
     }
     call.ranks = ranks ? ranks->to_vector() : RankList{0};
   }
-  if (const auto local = statement.find("use_local_synchronization")) {
-    call.is_local = read_.flag(*local);
-  }
+  read_.given(statement.find("use_local_synchronization"), call.is_local, &ValueReader::flag);
   end_group_call(statement, std::move(call));
 }
 
@@ -68,9 +64,7 @@ void Lowering::lower_new_subgroups(const Statement& statement) {
 // The ranks are numbered within the parent, whose size is known only when the statement runs.
 void Lowering::lower_split_group(const Statement& statement) {
   GroupStatement call = begin_group_call(statement, GroupStatement::Kind::split_group);
-  if (const auto group = statement.find("group")) {
-    call.group = read_.group(*group);
-  }
+  read_.given(statement.find("group"), call.group, &ValueReader::group);
   const auto lists = statement.subject();
   if (lists && !lists->is(JsonType::array)) {
     read_.error(*lists, "expected a list of lists of ranks, such as [[0, 1], [2, 3]]");
@@ -99,12 +93,8 @@ void Lowering::lower_monitored_barrier(const Statement& statement) {
   if (!statement.head().is(JsonType::object)) {
     read_.error(statement.head(), "a barrier has no tensor: write {\"monitored_barrier\": {}}");
   }
-  if (const auto group = statement.find("group")) {
-    call.group = read_.group(*group);
-  }
-  if (const auto all = statement.find("wait_all_ranks")) {
-    call.wait_all_ranks = read_.flag(*all);
-  }
+  read_.given(statement.find("group"), call.group, &ValueReader::group);
+  read_.given(statement.find("wait_all_ranks"), call.wait_all_ranks, &ValueReader::flag);
   end_group_call(statement, std::move(call));
 }
 
@@ -128,16 +118,12 @@ void Lowering::lower_store(const Statement& statement) {
     if (const auto value = require(statement, what)) {
       call.value = read_.text(*value);
     }
-    if (const auto expected = statement.find("expected_value")) {
-      call.expected = read_.text(*expected);
-    }
+    read_.given(statement.find("expected_value"), call.expected, &ValueReader::text);
   } else if (call.kind == StoreCall::Kind::add) {
     const auto value = statement.find("value");
     call.amount = value ? read_.integer(*value) : Operand::of(1);
   }
-  if (const auto want = statement.find("want")) {
-    call.want = read_.text(*want);
-  }
+  read_.given(statement.find("want"), call.want, &ValueReader::text);
   if (const auto variable = statement.find("as")) {
     const auto name = names_.find(read_.string(*variable, "a variable's name"));
     call.variable = name ? name->slot : no_slot;

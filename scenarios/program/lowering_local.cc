@@ -10,9 +10,7 @@ namespace rollcall::scenario {
 
 void Lowering::lower_wait(const Statement& statement) {
   action::Wait wait{read_.work(statement.head())};
-  if (const auto timeout = statement.find("timeout")) {
-    wait.timeout = read_.duration(*timeout);
-  }
+  read_.given(statement.find("timeout"), wait.timeout, &ValueReader::duration);
   wait.stream = read_stream(statement);
   emit(statement.node(), wait);
 }
@@ -53,9 +51,7 @@ void Lowering::lower_exit(const Statement& statement) {
 
 void Lowering::lower_compute(const Statement& statement) {
   action::Compute compute{read_.duration(statement.head())};
-  if (const auto jitter = statement.find("jitter")) {
-    compute.jitter = read_.fraction(*jitter);
-  }
+  read_.given(statement.find("jitter"), compute.jitter, &ValueReader::fraction);
   emit(statement.node(), compute);
 }
 
@@ -88,9 +84,7 @@ void Lowering::lower_kernel(const Statement& statement) {
                              : kernel.by_roofline() ? to_string(kernel.kind)
                                                     : "kernel");
   kernel.stream = read_stream(statement);
-  if (const auto jitter = statement.find("jitter")) {
-    kernel.jitter = read_.fraction(*jitter);
-  }
+  read_.given(statement.find("jitter"), kernel.jitter, &ValueReader::fraction);
   emit(statement.node(), kernel);
 }
 
@@ -119,12 +113,8 @@ Value known_word(ValueReader& read, const Json& value, std::string_view what,
 }  // namespace
 
 void Lowering::read_work(const Statement& statement, action::LaunchKernel& kernel) {
-  if (const auto flops = statement.find("flops")) {
-    kernel.flops = read_.amount(*flops);
-  }
-  if (const auto bytes = statement.find("bytes")) {
-    kernel.bytes = read_.amount(*bytes);
-  }
+  read_.given(statement.find("flops"), kernel.flops, &ValueReader::amount);
+  read_.given(statement.find("bytes"), kernel.bytes, &ValueReader::amount);
   kernel.kind = kernel.flops ? cost::KernelKind::matmul : cost::KernelKind::elementwise;
   if (const auto kind = statement.find("kind")) {
     kernel.kind =

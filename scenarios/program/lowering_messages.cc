@@ -51,21 +51,15 @@ MessageCall Lowering::read_message(const Statement& statement) {
   if (sends) {
     const auto peer = require(statement, "dst");
     call.peer = peer ? read_.rank(*peer) : Operand::of(0);
-  } else if (const auto peer = statement.find("src")) {
-    call.peer = read_.rank(*peer);
+  } else {
+    read_.given(statement.find("src"), call.peer, &ValueReader::rank);
   }
   if (const auto tag = statement.find("tag")) {
     call.tag = read_.integer_in(*tag, 0, INT32_MAX, "a tag");
   }
-  if (const auto group = statement.find("group")) {
-    call.group = read_.group(*group);
-  }
-  if (const auto label = statement.find("label")) {
-    call.label = read_.intern(read_.string(*label, "a label"));
-  }
-  if (const auto stream = statement.find("stream")) {
-    call.stream = read_.stream(*stream);
-  }
+  read_.given(statement.find("group"), call.group, &ValueReader::group);
+  call.label = read_label(statement);
+  read_.given(statement.find("stream"), call.stream, &ValueReader::stream);
   if (const auto name = statement.find("as")) {
     if (call.blocks && in_thread_) {
       read_.error(*name, "the source of a receive inside \"parallel\" is not supported by this version");
@@ -112,12 +106,8 @@ void Lowering::lower_batch(const Statement& statement) {
   if (const auto work = statement.find("as")) {
     batch.work = read_.work(*work);
   }
-  if (const auto stream = statement.find("stream")) {
-    batch.stream = read_.stream(*stream);
-  }
-  if (const auto label = statement.find("label")) {
-    batch.label = read_.intern(read_.string(*label, "a label"));
-  }
+  read_.given(statement.find("stream"), batch.stream, &ValueReader::stream);
+  batch.label = read_label(statement);
   program_->batches.push_back(batch);
   emit(statement.node(), action::ExchangeBatch{static_cast<TableIndex>(program_->batches.size() - 1)});
 }
@@ -151,12 +141,8 @@ void Lowering::lower_objects(const Statement& statement) {
   } else if (function->has_default_root) {
     call.root = Operand::of(0);
   }
-  if (const auto group = statement.find("group")) {
-    call.group = read_.group(*group);
-  }
-  if (const auto label = statement.find("label")) {
-    call.label = read_.intern(read_.string(*label, "a label"));
-  }
+  read_.given(statement.find("group"), call.group, &ValueReader::group);
+  call.label = read_label(statement);
   if (const auto output = statement.find("output")) {
     const auto name = names_.find(read_.string(*output, "the output's name"));
     call.output = name ? name->slot : no_slot;
