@@ -22,7 +22,7 @@ namespace rollcall::scenario {
 class Lowering;
 class Statement;
 
-// What a statement declares besides what it does: the names in it that other statements may use.
+// The names that a statement declares, for others to use.
 enum class Declares : std::uint8_t {
   nothing,
   call,       // tensors, outputs and handles, like a collective
@@ -47,7 +47,8 @@ struct StatementRule {
   TorchRelease since = TorchRelease::v1_13;  // the first release that has the function
   std::optional<OpKind> op{};                // for a collective
   bool functional = false;                   // of torch.distributed._functional_collectives
-  // The key's value may be an object with all arguments. True if it would otherwise be one of them, or has no meaning.
+  // The key's value may be an object with all arguments. This follows from the others: the subject is an argument, too,
+  // or there is none.
   bool takes_object = false;
 };
 

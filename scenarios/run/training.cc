@@ -46,8 +46,7 @@ Tensor gradient_like(const RankFrame& frame, const Tensor& parameter, const Shap
   return gradient;
 }
 
-template <typename T>
-std::vector<Parameter*> pointers_to(T& parameters) {
+std::vector<Parameter*> pointers_to(std::vector<Parameter>& parameters) {
   std::vector<Parameter*> pointers;
   for (Parameter& parameter : parameters) {
     pointers.push_back(&parameter);
