@@ -162,9 +162,8 @@ ExitCode explore_in_parts(const CommandLine& line) {
   }
   const MergedResult merged = merge_results(checkpoint.results());
   emit(line, line.format == Format::json ? merged.json : merged.text);
-  const std::optional<FindingKind> kind = parse_finding_kind(merged.kind);
   const bool is_expected = merged.verdict == loaded.expect.verdict &&
-                           (!loaded.expect.kind || (kind && are_same_fault(*kind, *loaded.expect.kind)));
+                           (!loaded.expect.kind || are_same_fault(merged.kind, *loaded.expect.kind));
   return *options.search.interrupted != 0 ? ExitCode::interrupted
          : is_expected                    ? ExitCode::as_expected
                                           : ExitCode::differs;

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/report/finding_kinds.h"
+
 namespace rollcall::cli {
 
 struct MergedResult {
@@ -12,7 +14,7 @@ struct MergedResult {
   std::string text;          // a summary
   bool is_expected = false;  // every part is as expected
   std::string verdict;
-  std::string kind;
+  FindingKind kind = FindingKind::ok;
 };
 
 // A result, and its name in messages.
@@ -25,8 +27,7 @@ struct NamedResult {
 MergedResult merge_results(const std::vector<NamedResult>& results);
 
 // Joins files with JSON results of one search, in any order. Throws UsageError for files that are not results, or do
-// not
-// belong together, and scenario::InvalidScenario for those that cannot be read.
+// not belong together, and scenario::InvalidScenario for those that cannot be read.
 MergedResult merge_results(const std::vector<std::string>& files);
 
 }  // namespace rollcall::cli

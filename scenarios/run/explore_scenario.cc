@@ -17,6 +17,7 @@ Report explore(const Scenario& scenario, const ExploreScenarioOptions& options) 
   });
   if (found.tally.endings().empty()) {
     report.scenario = scenario.name;
+    report.world_size = scenario.options.world_size;
     return report;
   }
   report.seed = run_options.seed;

@@ -40,7 +40,6 @@ std::vector<ActiveRanks> active_ranks(std::vector<std::int64_t> steps) {
 JoinCost join_cost(std::string group, const std::vector<JoinEpisode>& episodes, Duration run) {
   JoinCost cost;
   cost.group = std::move(group);
-  cost.size = static_cast<std::int64_t>(episodes.size());
   cost.run = run;
   std::vector<std::int64_t> steps;
   Time first_joined = episodes.front().joined;
@@ -48,15 +47,26 @@ JoinCost join_cost(std::string group, const std::vector<JoinEpisode>& episodes, 
   for (const JoinEpisode& episode : episodes) {
     add_rank(episode, cost.ranks);
     steps.push_back(episode.steps);
-    cost.steps_of_all += episode.steps;
     first_joined = std::min(first_joined, episode.joined);
     left = std::max(left, episode.left);
   }
   cost.shadowing = left - first_joined;
   cost.steps = std::ranges::max(steps);
-  cost.fewest_steps = std::ranges::min(steps);
+  cost.sum_up();
   cost.active = active_ranks(std::move(steps));
   return cost;
+}
+
+void JoinCost::sum_up() {
+  size = 0;
+  fewest_steps = steps;
+  steps_of_all = 0;
+  for (const JoinedRanks& each : ranks) {
+    const auto alike = static_cast<std::int64_t>(each.ranks.size());
+    size += alike;
+    fewest_steps = std::min(fewest_steps, each.steps);
+    steps_of_all += alike * each.steps;
+  }
 }
 
 std::int64_t JoinCost::inputs_lost_permille() const {

@@ -52,6 +52,8 @@ struct JoinCost {
   Duration shadowing = 0;  // from the first rank's joining until all ranks had
   Duration run = 0;        // the whole run
 
+  // Calculates what follows from `ranks` and `steps`.
+  void sum_up();
   bool is_uneven() const { return fewest_steps < steps; }
   // In tenths of a percent, rounded: inputs that would be lost if every rank stopped with the first, and the
   // time that would be saved; and a thousand times the mean effective world size.

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace rollcall {
@@ -30,6 +31,10 @@ struct SampleUse {
     return drop_short_batch ? samples / batch_size : (samples + batch_size - 1) / batch_size;
   }
 };
+
+inline std::string_view to_string(SampleUse::Sampler sampler) {
+  return sampler == SampleUse::Sampler::shard ? "shard" : "distributed";
+}
 
 // "1001 samples: 251 for each of 4 ranks, in 26 batches of 10; 3 are seen twice per epoch (0.3 %)".
 std::string samples_phrase(const SampleUse& use);

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "viz/json/json_parts.h"
+#include "viz/json/object_writer.h"
 
 namespace rollcall::viz {
 
@@ -12,11 +12,12 @@ using Json = nlohmann::ordered_json;
 
 Json json_of(const TestOutcome& outcome) {
   Json object = outcome.json.empty() ? Json{{"schema_version", 1}} : Json::parse(outcome.json);
-  object["file"] = outcome.file;
-  set(object, "case", outcome.title);
-  object["status"] = to_string(outcome.status);
+  ObjectWriter writer(object);
+  writer("file", outcome.file);
+  writer.some("case", outcome.title);
+  writer("status", to_string(outcome.status));
   if (!object.contains("unmet")) {
-    set(object, "problems", outcome.problems);
+    writer.some("problems", outcome.problems);
   }
   return object;
 }

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "viz/html/html_calls.h"
 #include "viz/html/html_page.h"
 #include "viz/html/html_parts.h"
 #include "viz/html/html_sections.h"
-#include "viz/rows/phrases.h"
+#include "viz/rows/diagnosis_parts.h"
 #include "viz/rows/verdict_parts.h"
 
 namespace rollcall::viz {
@@ -24,15 +24,6 @@ std::string_view look_of(const Diagnosis& diagnosis) {
   return is_alarm(diagnosis) && diagnosis.finding.kind != FindingKind::straggler ? "failure" : "warning";
 }
 
-std::string confidence_text(const Diagnosis& diagnosis) {
-  std::string text(to_string(diagnosis.confidence));
-  if (!diagnosis.alternatives.empty()) {
-    text +=
-        fmt::format("; these dumps would also fit {}", fmt::join(words_of(diagnosis.alternatives), " and "));
-  }
-  return text;
-}
-
 void sentence(Markup& out, const Diagnosis& diagnosis, const Report& recorded) {
   const Finding& finding = diagnosis.finding;
   out.open("header", {{"class", look_of(diagnosis)}});
@@ -43,16 +34,8 @@ void sentence(Markup& out, const Diagnosis& diagnosis, const Report& recorded) {
   html_paragraph(out, "Cause:", finding.cause);
   html_paragraph(out, "Help:", finding.advice);
   html_paragraph(out, "Repair:", repair_phrase(finding, replay_proof));
-  if (diagnosis.finding.kind != FindingKind::no_fault) {
-    html_paragraph(out, "Confidence:", confidence_text(diagnosis));
-  }
-  if (finding.at && !diagnosis.group_ranks.empty()) {
-    html_paragraph(out, "Group:",
-                   fmt::format("{} (name {}), {}",
-                               diagnosis.group_description.empty() ? finding.at->call.group
-                                                                   : diagnosis.group_description,
-                               diagnosis.group_name, ranks_phrase(diagnosis.group_ranks)));
-  }
+  html_paragraph(out, "Confidence:", confidence_phrase(diagnosis));
+  html_paragraph(out, "Group:", group_phrase(diagnosis));
   out.close("header").line();
 }
 
@@ -70,16 +53,9 @@ void list(Markup& out, std::string_view title, const std::vector<std::string>& s
 
 void what_was_read(Markup& out, const Diagnosis& diagnosis, const Remarks& remarks) {
   html_heading(out, "What was read");
-  const auto readers = diagnosis.world_size - static_cast<std::int64_t>(diagnosis.without_dump.size());
-  std::string text =
-      fmt::format("{} of {}", count_phrase(diagnosis.records, "record"), count_phrase(readers, "rank"));
-  if (!diagnosis.without_dump.empty()) {
-    text += fmt::format("; no dump from {}", ranks_phrase(diagnosis.without_dump));
-  }
-  out.element("p", text +
+  out.element("p", records_phrase(diagnosis) +
                        ". Times come from each rank's own clock; the recorder polls, so starts and ends are "
-                       "late. Calls have "
-                       "the recorder's numbers, from 1.")
+                       "late. Calls have the recorder's numbers, from 1.")
       .line();
   for (std::size_t i = 0; i < std::min(remarks.size(), remarks_max); ++i) {
     out.element("p", remarks[i]).line();

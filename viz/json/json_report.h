@@ -6,7 +6,7 @@
 //     "culprits": [0], "at": { "op": "all_reduce", "group": "world", "seq": 5, "waiting": [1, 2, 3], ... },
 //     ... }
 //
-// Field names are an interface: users' scripts read them. Parts with nothing to say are left
+// report_format.h has all names. They are an interface: users' scripts read them. Parts with nothing to say are left
 // out, except those that readers index without checking: culprits, at.waiting, and at.missing.
 
 #include <string>

@@ -52,4 +52,15 @@ std::vector<OutputGroup> group_output(const std::vector<OutputLine>& output) {
   return folder.take();
 }
 
+std::vector<OutputLine> lines_of(const std::vector<OutputGroup>& groups) {
+  std::vector<OutputLine> lines;
+  for (const OutputGroup& group : groups) {
+    for (const Rank rank : group.ranks.to_vector()) {
+      lines.push_back({rank, group.time, group.warning, group.text});
+    }
+  }
+  std::ranges::stable_sort(lines, {}, &OutputLine::rank);
+  return lines;
+}
+
 }  // namespace rollcall::viz

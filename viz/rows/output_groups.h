@@ -20,5 +20,7 @@ struct OutputGroup {
 // `output` is sorted by rank. The groups are in order of time; at equal times, the lowest rank's comes first, in its
 // program's order. So a report that is read back from these groups has the same ones.
 std::vector<OutputGroup> group_output(const std::vector<OutputLine>& output);
+// The lines of these groups, as group_output takes them.
+std::vector<OutputLine> lines_of(const std::vector<OutputGroup>& groups);
 
 }  // namespace rollcall::viz

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "viz/base/text_page.h"
+#include "viz/rows/diagnosis_parts.h"
 #include "viz/rows/phrases.h"
 #include "viz/rows/source_rows.h"
 #include "viz/rows/variants_table.h"
@@ -38,21 +39,15 @@ class DiagnosisWriter {
       page_.arrow(path_of_site(diagnosis_.sources, finding.at->call.site));
     }
     frame();
-    group();
+    note("group", group_phrase(diagnosis_));
     steps();
-    if (!finding.cause.empty()) {
-      page_.note("cause", finding.cause);
-    }
-    if (!finding.advice.empty()) {
-      page_.note("help", finding.advice);
-    }
-    if (finding.repair) {
-      page_.note("repair", repair_phrase(finding, replay_proof));
-    }
+    note("cause", finding.cause);
+    note("help", finding.advice);
+    note("repair", repair_phrase(finding, replay_proof));
     sentences("evidence", diagnosis_.evidence);
-    confidence();
+    note("confidence", confidence_phrase(diagnosis_));
     sentences("to tell them apart", diagnosis_.would_settle);
-    counts();
+    note("read", records_phrase(diagnosis_));
     return page_.text();
   }
 
@@ -125,12 +120,10 @@ class DiagnosisWriter {
     }
   }
 
-  void group() {
-    if (diagnosis_.group_ranks.empty() || !diagnosis_.finding.at) {
-      return;
+  void note(std::string_view key, const std::string& text) {
+    if (!text.empty()) {
+      page_.note(key, text);
     }
-    page_.note("group", fmt::format("{} (name {}), {}", diagnosis_.finding.at->call.group,
-                                    diagnosis_.group_name, ranks_phrase(diagnosis_.group_ranks)));
   }
 
   void steps() {
@@ -154,29 +147,6 @@ class DiagnosisWriter {
     for (std::size_t i = 0; i < count; ++i) {
       page_.note(key, texts[i]);
     }
-  }
-
-  void confidence() {
-    if (!is_fault()) {
-      return;
-    }
-    std::string text(to_string(diagnosis_.confidence));
-    if (!diagnosis_.alternatives.empty()) {
-      text += fmt::format("; these dumps would also fit {}",
-                          fmt::join(words_of(diagnosis_.alternatives), " and "));
-    }
-    page_.note("confidence", text);
-  }
-
-  void counts() {
-    std::string text = fmt::format(
-        "{} of {}", count_phrase(diagnosis_.records, "record"),
-        count_phrase(diagnosis_.world_size - static_cast<std::int64_t>(diagnosis_.without_dump.size()),
-                     "rank"));
-    if (!diagnosis_.without_dump.empty()) {
-      text += fmt::format("; no dump from {}", ranks_phrase(diagnosis_.without_dump));
-    }
-    page_.note("read", text);
   }
 
   const Diagnosis& diagnosis_;

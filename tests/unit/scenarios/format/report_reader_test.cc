@@ -1,9 +1,13 @@
 #include "scenarios/format/report_reader.h"
 
+#include <limits>
+#include <sstream>
+
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/json/source.h"
 #include "tests/catch.h"
 #include "tests/unit/viz/sample_reports.h"
+#include "viz/html/html_report.h"
 #include "viz/json/json_report.h"
 #include "viz/text/text_report.h"
 
@@ -59,7 +63,21 @@ std::vector<Report> sample_reports() {
   reports.push_back(samples::report(
       Race{suspicious(), {}, {{{2}, "t", "", "", "w", ""}}, {{"ok", FindingKind::ok, 3}}}, 4, {}));
   reports.push_back(samples::report(ResourceLeak{suspicious(), {{{1}, samples::all_reduce(2)}}}, 4, {}));
-  reports.push_back(samples::report(Deadlock{suspicious(), {{samples::all_reduce(2), {0}, {1}}}}, 4, {}));
+  const Place place{samples::all_reduce(2), {0}, {1}};
+  reports.push_back(samples::report(Deadlock{suspicious(), {place}, {place, place}}, 4, {}));
+  reports.push_back(samples::report(Mismatch{suspicious(), {}, {{0, 1, 4, 2}, {1, 0, 3, 1}}}, 4, {}));
+  reports.push_back(samples::size_mismatch());
+  reports.back().search =
+      SearchResult{{{"ok", FindingKind::ok, 2}, {"mismatch", FindingKind::numel_mismatch, 1}},
+                   {{"mismatch", FindingKind::numel_mismatch, "rank 3 differs", {3}, 1, "run"}},
+                   3,
+                   1,
+                   std::numeric_limits<double>::infinity(),
+                   {"not all were run"},
+                   true};
+  reports.push_back(samples::size_mismatch());
+  reports.back().samples = SampleUse{.dataset = 10, .ranks = 2, .seeds = {7, 8}, .fewest = 5, .most = 5};
+  reports.back().sources = {{"sizes.json:12:9", "jobs/sizes.json", 12, 9, "{ \"all_reduce\": 5 }"}};
   return reports;
 }
 
@@ -73,6 +91,34 @@ TEST_CASE("a JSON report that is read back is the same report") {
     CHECK(viz::json_report(*again) == text);
     CHECK(viz::text_report(*again, {}) == viz::text_report(report, {}));
   }
+}
+
+TEST_CASE("what the page of a run shows is read back from its JSON report") {
+  const std::vector<Report> reports = sample_reports();
+  const auto page_of = [](const Report& report) {
+    std::ostringstream page;
+    viz::html_report(report, page);
+    return page.str();
+  };
+  for (const Report& report : reports) {
+    CHECK(page_of(*read(viz::json_report(report))) == page_of(report));
+  }
+}
+
+TEST_CASE("what no page shows is read back from a JSON report, too") {
+  const TensorPlace place{{0, 1}, "t", "3", "4", "", "values.json:3:5", 41};
+  Report report = samples::report(WrongResult{suspicious(), {}, {place}}, 4, {});
+  report.search = SearchResult{{{"ok", FindingKind::ok, 2}}, {}, 2, 1, 3.5, {"not all were run"}, true};
+  const std::optional<Report> again = read(viz::json_report(report));
+  REQUIRE(again);
+  CHECK(std::get<WrongResult>(again->verdict).values.front().time == 41);
+  REQUIRE(again->search);
+  CHECK(again->search->outcomes == report.search->outcomes);
+  CHECK(again->search->distinct == 2);
+  CHECK(again->search->cut == 1);
+  CHECK(again->search->space == 3.5);
+  CHECK(again->search->bounds == report.search->bounds);
+  CHECK(again->search->interrupted);
 }
 
 TEST_CASE("a report with an older word for its kind is read") {

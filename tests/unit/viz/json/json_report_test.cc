@@ -31,26 +31,10 @@ TEST_CASE("a deadlock has the report format's fields, in its order") {
   Report report = samples::missing_rank(4);
   report.expected = true;
   const Json json = parsed(report);
-  CHECK(keys(json) == Names{"schema_version",
-                            "scenario",
-                            "seed",
-                            "replay",
-                            "world_size",
-                            "backend",
-                            "verdict",
-                            "kind",
-                            "culprits",
-                            "at",
-                            "confidence",
-                            "headline",
-                            "cause",
-                            "advice",
-                            "on_backend",
-                            "ranks",
-                            "exhaustive",
-                            "schedules",
-                            "ops",
-                            "simulated_time_ns",
+  CHECK(keys(json) == Names{"schema_version", "scenario",   "seed",      "replay",   "world_size",
+                            "backend",        "verdict",    "kind",      "culprits", "at",
+                            "confidence",     "headline",   "cause",     "advice",   "on_backend",
+                            "ranks",          "exhaustive", "schedules", "ops",      "simulated_time_ns",
                             "expected"});
   CHECK(json["schema_version"] == 1);
   CHECK(json["verdict"] == "deadlock");
@@ -131,6 +115,24 @@ TEST_CASE("each verdict brings its own evidence") {
         Json({{"name", "ops"}, {"value", 10}}));
   CHECK(parsed(samples::report(RankFailed{finding, "ValueError: no"}, 1, {}))["exception"] ==
         "ValueError: no");
+}
+
+TEST_CASE("ranks that disagree about sizes, and calls that ranks are blocked in, are listed") {
+  const Place place{samples::all_reduce(2), {0}, {1}};
+  const Json blocked = parsed(samples::report(Deadlock{{}, {}, {place}}, 2, {}))["blocked"];
+  CHECK(blocked ==
+        Json::parse(R"([{"op": "all_reduce", "group": "world", "seq": 2, "waiting": [0], "missing": [1],
+                                    "site": "uneven_inputs.json:14:11"}])"));
+  CHECK(parsed(samples::report(Mismatch{{}, {}, {{0, 1, 4, 2}}}, 2, {}))["splits"] ==
+        Json::parse(R"([{"sender": 0, "receiver": 1, "sent": 4, "expected": 2}])"));
+}
+
+TEST_CASE("the lines of source that calls come from are in the report") {
+  Report report = samples::completed(1);
+  report.sources = {{"a.json:3:5", "jobs/a.json", 3, 5, "barrier"}, {"b.py:2", "b.py", 2, 0, "pass"}};
+  CHECK(parsed(report)["sources"] == Json::parse(R"([
+      {"site": "a.json:3:5", "path": "jobs/a.json", "line": 3, "column": 5, "text": "barrier"},
+      {"site": "b.py:2", "path": "b.py", "line": 2, "text": "pass"}])"));
 }
 
 TEST_CASE("what ranks printed is grouped") {
