@@ -22,7 +22,7 @@
 #include "scenarios/watch/clock.h"
 #include "scenarios/watch/process_state.h"
 #include "sim/report/rank_set.h"
-#include "traces/formats/watch_log.h"
+#include "traces/logs/watch_log.h"
 #include "traces/watch/live_ring.h"
 
 namespace rollcall::watch {

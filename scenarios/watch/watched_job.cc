@@ -22,9 +22,9 @@
 #include "scenarios/record/recorder_files.h"
 #include "scenarios/watch/clock.h"
 #include "sim/diagnose/dump_judge.h"
-#include "traces/formats/host_stacks.h"
 #include "traces/formats/recordings.h"
-#include "traces/formats/watch_log.h"
+#include "traces/logs/host_stacks.h"
+#include "traces/logs/watch_log.h"
 #include "traces/values/value.h"
 #include "viz/base/write_file.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 
 // One fact about a hang from a source other than recordings: a log line, a stack, a counter. Read by
-// traces/formats/job_evidence, judged by log_judge.
+// traces/logs/job_evidence, judged by log_judge.
 
 #include <cstdint>
 #include <string>

@@ -92,6 +92,7 @@ const std::vector<std::string> folders_from_below = {
     "viz/html",
     "viz",  // catch2.h, for users
     "traces/values",
+    "traces/logs",
     "traces/dumps",
     "traces/formats",
     "traces/watch",

@@ -13,8 +13,8 @@
 #include "sim/diagnose/dump_replay.h"
 #include "sim/values/pickle.h"
 #include "traces/formats/formats.h"
-#include "traces/formats/job_evidence.h"
 #include "traces/formats/rank_in_name.h"
+#include "traces/logs/job_evidence.h"
 #include "traces/values/file_bytes.h"
 #include "traces/values/json_value.h"
 

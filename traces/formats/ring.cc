@@ -8,7 +8,7 @@
 #include <fmt/core.h>
 
 #include "sim/tensor/dtype.h"
-#include "traces/formats/lines.h"
+#include "traces/logs/lines.h"
 #include "traces/values/json_value.h"
 #include "traces/values/value.h"
 

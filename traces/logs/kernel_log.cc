@@ -1,8 +1,8 @@
-#include "traces/formats/kernel_log.h"
+#include "traces/logs/kernel_log.h"
 
 #include <fmt/core.h>
 
-#include "traces/formats/lines.h"
+#include "traces/logs/lines.h"
 
 namespace rollcall::traces {
 

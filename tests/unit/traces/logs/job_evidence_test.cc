@@ -1,6 +1,6 @@
 // The files of a job besides its recordings: every kind in tests/data/job_artifacts, and lines of each.
 
-#include "traces/formats/job_evidence.h"
+#include "traces/logs/job_evidence.h"
 
 #include <filesystem>
 #include <fstream>

@@ -1,4 +1,4 @@
-#include "traces/formats/job_log.h"
+#include "traces/logs/job_log.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 
 #include <fmt/core.h>
 
-#include "traces/formats/lines.h"
+#include "traces/logs/lines.h"
 #include "traces/values/value_access.h"
 
 namespace rollcall::traces {

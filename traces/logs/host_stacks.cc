@@ -1,12 +1,12 @@
-#include "traces/formats/host_stacks.h"
+#include "traces/logs/host_stacks.h"
 
 #include <algorithm>
 #include <optional>
 
 #include <fmt/core.h>
 
-#include "traces/formats/lines.h"
-#include "traces/formats/user_frame.h"
+#include "traces/logs/lines.h"
+#include "traces/logs/user_frame.h"
 
 namespace rollcall::traces {
 

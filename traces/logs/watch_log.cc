@@ -1,4 +1,4 @@
-#include "traces/formats/watch_log.h"
+#include "traces/logs/watch_log.h"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 
 #include <fmt/core.h>
 
-#include "traces/formats/lines.h"
+#include "traces/logs/lines.h"
 
 namespace rollcall::traces {
 

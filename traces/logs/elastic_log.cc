@@ -1,9 +1,9 @@
-#include "traces/formats/elastic_log.h"
+#include "traces/logs/elastic_log.h"
 
 #include <fmt/core.h>
 
-#include "traces/formats/lines.h"
-#include "traces/formats/python_errors.h"
+#include "traces/logs/lines.h"
+#include "traces/logs/python_errors.h"
 #include "traces/values/value_access.h"
 
 namespace rollcall::traces {

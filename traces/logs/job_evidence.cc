@@ -1,15 +1,15 @@
-#include "traces/formats/job_evidence.h"
+#include "traces/logs/job_evidence.h"
 
 #include <algorithm>
 #include <array>
 
-#include "traces/formats/elastic_log.h"
-#include "traces/formats/host_stacks.h"
-#include "traces/formats/job_log.h"
-#include "traces/formats/kernel_log.h"
-#include "traces/formats/nccl_state.h"
-#include "traces/formats/python_errors.h"
-#include "traces/formats/watch_log.h"
+#include "traces/logs/elastic_log.h"
+#include "traces/logs/host_stacks.h"
+#include "traces/logs/job_log.h"
+#include "traces/logs/kernel_log.h"
+#include "traces/logs/nccl_state.h"
+#include "traces/logs/python_errors.h"
+#include "traces/logs/watch_log.h"
 
 namespace rollcall::traces {
 

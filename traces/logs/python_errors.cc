@@ -1,12 +1,12 @@
-#include "traces/formats/python_errors.h"
+#include "traces/logs/python_errors.h"
 
 #include <algorithm>
 #include <array>
 
 #include <fmt/core.h>
 
-#include "traces/formats/lines.h"
-#include "traces/formats/user_frame.h"
+#include "traces/logs/lines.h"
+#include "traces/logs/user_frame.h"
 
 namespace rollcall::traces {
 

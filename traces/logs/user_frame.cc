@@ -1,4 +1,4 @@
-#include "traces/formats/user_frame.h"
+#include "traces/logs/user_frame.h"
 
 #include <algorithm>
 #include <array>

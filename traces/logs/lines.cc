@@ -1,4 +1,4 @@
-#include "traces/formats/lines.h"
+#include "traces/logs/lines.h"
 
 #include <algorithm>
 

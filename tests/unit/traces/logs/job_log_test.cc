@@ -1,4 +1,4 @@
-#include "traces/formats/job_log.h"
+#include "traces/logs/job_log.h"
 
 #include <fmt/core.h>
 

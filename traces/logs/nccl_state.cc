@@ -1,11 +1,11 @@
-#include "traces/formats/nccl_state.h"
+#include "traces/logs/nccl_state.h"
 
 #include <charconv>
 #include <map>
 
 #include <fmt/core.h>
 
-#include "traces/formats/lines.h"
+#include "traces/logs/lines.h"
 #include "traces/values/value_access.h"
 
 namespace rollcall::traces {
