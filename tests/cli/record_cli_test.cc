@@ -2,7 +2,6 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <sstream>
 #include <string>
@@ -11,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/catch.h"
+#include "tests/processes.h"
 #include "tests/scripts.h"
 
 namespace rollcall::test {
@@ -30,19 +30,6 @@ std::string place_in(const std::string& text) {
   return begin == std::string::npos
              ? ""
              : text.substr(begin + arrow.size(), text.find('\n', begin + 1) - begin - arrow.size());
-}
-
-// True if there is a process with this word among its arguments.
-bool is_running(const std::string& word) {
-  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-    std::ifstream in(entry.path() / "cmdline",
-                     std::ios::binary);  // most entries are not processes, or are gone by now
-    const std::string arguments{std::istreambuf_iterator<char>(in), {}};
-    if (arguments.find('\0' + word + '\0') != std::string::npos) {
-      return true;
-    }
-  }
-  return false;
 }
 
 }  // namespace
@@ -489,14 +476,14 @@ TEST_CASE("no process of a script outlives its recording", "[record]") {
     CHECK(
         shell.rollcall("record -n 2 -o out.json " + answers + " " + script("mistakes") + " leaves_a_process")
             .code == 0);
-    CHECK_FALSE(is_running("98765"));
+    CHECK_FALSE(stays_running("98765"));
     const Outcome endless = shell.rollcall("record -n 2 --patience 3s -o out.json " + answers + " " +
                                            script("mistakes") + " computes_for_ever");
     CHECK(endless.code == 1);
     CHECK_THAT(endless.err, Contains("Python stack of rank 1:"));
     CHECK_THAT(endless.err, Contains(mistake_line("computes_for_ever") + " in computes_for_ever") ||
                                 Contains("mistakes.py:"));
-    CHECK_FALSE(is_running("computes_for_ever"));
+    CHECK_FALSE(stays_running("computes_for_ever"));
   }
 }
 
@@ -526,7 +513,7 @@ TEST_CASE("a signal ends a recording with what the ranks had called, and nothing
                      EndsWith("rollcall: interrupted; what the ranks had called by then is written\n"));
       CHECK_THAT(contents(shell.path("out.json")), Contains("all_reduce"));
       CHECK(std::filesystem::is_empty(shell.path("tmp")));
-      CHECK_FALSE(is_running("waits.py"));
+      CHECK_FALSE(stays_running("waits.py"));
     }
   }
 }

@@ -8,13 +8,13 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <regex>
 #include <string>
 #include <vector>
 
 #include "tests/catch.h"
+#include "tests/processes.h"
 #include "tests/shell.h"
 
 namespace rollcall::test {
@@ -42,15 +42,6 @@ const char* const two_ranks =
   {"repeat": 3, "do": [{"all_reduce": {"numel": 4, "value": "rank"}}]},
   {"store_set": {"key": "k{rank}", "value": "v"}}, {"store_get": {"key": "k{1 - rank}"}}, {"barrier": {}}]})";
 
-bool has_process_of(const std::string& word) {
-  return std::ranges::any_of(std::filesystem::directory_iterator("/proc"), [&](const auto& entry) {
-    std::ifstream in(entry.path() / "cmdline");
-    std::string line;
-    std::getline(in, line);  // an iterator would throw where the process ends between opening and reading
-    return line.find(word) != std::string::npos;
-  });
-}
-
 // Runs `command`, in which @ is the program, with the n-th call failing. False if there was no n-th call.
 class Failing {
  public:
@@ -74,7 +65,7 @@ class Failing {
     }
     outcome = shell_.run(line);
     CHECK(std::filesystem::is_empty(shell_.path("tmp")));
-    CHECK_FALSE(has_process_of(shell_.path("two.json").string()));
+    CHECK_FALSE(stays_running(shell_.path("two.json").string()));
     return std::filesystem::exists(shell_.path("failed"));
   }
 
