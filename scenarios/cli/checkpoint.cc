@@ -58,8 +58,8 @@ void Checkpoint::add(std::uint32_t part, const std::string& json) {
   });
 }
 
-std::vector<NamedResult> Checkpoint::results() const {
-  std::vector<NamedResult> results;
+std::vector<scenario::NamedResult> Checkpoint::results() const {
+  std::vector<scenario::NamedResult> results;
   for (const auto& [part, json] : results_) {
     results.push_back({fmt::format("part {} of {}", part + 1, file_), json});
   }

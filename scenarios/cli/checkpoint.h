@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/cli/search_results.h"
+#include "scenarios/run/search_results.h"
 
 namespace rollcall::cli {
 
@@ -20,7 +20,7 @@ class Checkpoint {
   bool has(std::uint32_t part) const { return results_.contains(part); }
   // Saves a part's result, as explore prints it in JSON. Throws viz::OutputError.
   void add(std::uint32_t part, const std::string& json);
-  std::vector<NamedResult> results() const;
+  std::vector<scenario::NamedResult> results() const;
 
  private:
   void read();

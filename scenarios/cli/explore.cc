@@ -11,12 +11,12 @@
 #include "scenarios/cli/output_files.h"
 #include "scenarios/cli/report_files.h"
 #include "scenarios/cli/report_writers.h"
-#include "scenarios/cli/search_results.h"
 #include "scenarios/cli/terminal/interruption.h"
 #include "scenarios/cli/terminal/progress.h"
 #include "scenarios/cli/watched_run.h"
 #include "scenarios/format/scenario.h"
 #include "scenarios/run/explore_scenario.h"
+#include "scenarios/run/search_results.h"
 #include "scenarios/test/failure_store.h"
 #include "scenarios/variants/what_if_table.h"
 #include "viz/base/write_file.h"
@@ -160,7 +160,7 @@ ExitCode explore_in_parts(const CommandLine& line) {
   if (checkpoint.results().empty()) {
     return ExitCode::interrupted;
   }
-  const MergedResult merged = merge_results(checkpoint.results());
+  const scenario::MergedResult merged = scenario::merge_results(checkpoint.results());
   emit(line, line.format == Format::json ? merged.json : merged.text);
   const bool is_expected = merged.verdict == loaded.expect.verdict &&
                            (!loaded.expect.kind || are_same_fault(merged.kind, *loaded.expect.kind));
@@ -187,7 +187,7 @@ ExitCode explore_disturbances(const CommandLine& line) {
 
 ExitCode explore_scenario(const CommandLine& line) {
   if (line.explore.merge) {
-    const MergedResult merged = merge_results(line.paths);
+    const scenario::MergedResult merged = scenario::merge_results(line.paths);
     emit(line, line.format == Format::json ? merged.json : merged.text);
     return merged.is_expected ? ExitCode::as_expected : ExitCode::differs;
   }

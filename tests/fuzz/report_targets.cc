@@ -9,12 +9,11 @@
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
-#include "scenarios/cli/cli.h"
-#include "scenarios/cli/search_results.h"
 #include "scenarios/compare/result_file.h"
 #include "scenarios/format/report_reader.h"
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/json/source.h"
+#include "scenarios/run/search_results.h"
 #include "sim/base/expects.h"
 #include "tests/fuzz/made_up_report.h"
 #include "tests/fuzz/targets.h"
@@ -129,8 +128,8 @@ void read_results(std::string_view bytes) {
     // its error for such files
   }
   try {
-    cli::merge_results(std::vector<cli::NamedResult>{{"fuzz", std::string(bytes)}});
-  } catch (const cli::UsageError& refused) {
+    scenario::merge_results(std::vector<scenario::NamedResult>{{"fuzz", std::string(bytes)}});
+  } catch (const scenario::NotOneSearch& refused) {
     // its error for such files
   }
 }

@@ -1,4 +1,4 @@
-#include "scenarios/cli/search_results.h"
+#include "scenarios/run/search_results.h"
 
 #include <algorithm>
 #include <iterator>
@@ -7,17 +7,14 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "scenarios/cli/cli.h"
 #include "scenarios/format/report_reader.h"
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/json/source.h"
 #include "sim/explore/explore.h"
 #include "viz/json/json_report.h"
 
-namespace rollcall::cli {
+namespace rollcall::scenario {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Part {
   std::string file;
@@ -39,9 +36,9 @@ bool has_sane_counts(const Report& report) {
 // Empty if it is not one.
 std::optional<Report> read_result(const NamedResult& named) {
   try {
-    std::optional<Report> report = scenario::read_report(scenario::check_source(named.name, named.json));
+    std::optional<Report> report = read_report(check_source(named.name, named.json));
     return report && report->search && has_sane_counts(*report) ? std::move(report) : std::nullopt;
-  } catch (const scenario::InvalidScenario&) {
+  } catch (const InvalidScenario&) {
     return std::nullopt;
   }
 }
@@ -49,7 +46,7 @@ std::optional<Report> read_result(const NamedResult& named) {
 Part part_of(const NamedResult& named) {
   std::optional<Report> report = read_result(named);
   if (!report) {
-    throw UsageError(fmt::format("'{}' is not a result of `rollcall explore --format json`", named.name));
+    throw NotOneSearch(fmt::format("'{}' is not a result of `rollcall explore --format json`", named.name));
   }
   Part part{named.name, *std::move(report)};
   for (const std::string& bound : part.report.search->bounds) {  // other bounds mean that something is left
@@ -64,10 +61,11 @@ void require_one_search(const std::vector<Part>& parts) {
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const Part& first = parts.front();
     if (parts[i].shard.count != first.shard.count || parts[i].report.scenario != first.report.scenario) {
-      throw UsageError(fmt::format("'{}' and '{}' come from different searches", first.file, parts[i].file));
+      throw NotOneSearch(
+          fmt::format("'{}' and '{}' come from different searches", first.file, parts[i].file));
     }
     if (i > 0 && parts[i].shard.index == parts[i - 1].shard.index) {
-      throw UsageError(fmt::format("'{}' and '{}' are the same shard", parts[i - 1].file, parts[i].file));
+      throw NotOneSearch(fmt::format("'{}' and '{}' are the same shard", parts[i - 1].file, parts[i].file));
     }
   }
 }
@@ -143,22 +141,22 @@ MergedResult merge_results(const std::vector<NamedResult>& results) {
   const auto is_ok = [](const rollcall::Outcome& outcome) { return outcome.verdict == "ok"; };
   const bool is_race = std::ranges::any_of(outcomes, is_ok) && !std::ranges::all_of(outcomes, is_ok);
   const std::string verdict(is_race ? "race" : verdict_word(joined.verdict));
-  Json json = Json::parse(viz::json_report(joined));
+  auto json = nlohmann::ordered_json::parse(viz::json_report(joined));
   json["verdict"] = verdict;  // as one search would call it, though each part had a single outcome
   // A part without schedules expects nothing.
   const bool is_expected = std::ranges::all_of(parts, [](const Part& part) {
     return part.report.schedules == 0 || part.report.expected.value_or(false);
   });
-  return {json.dump(2, ' ', true, Json::error_handler_t::replace) + "\n", summary_of(joined), is_expected,
-          verdict, kind_of(joined.verdict)};
+  return {json.dump(2, ' ', true, nlohmann::ordered_json::error_handler_t::replace) + "\n",
+          summary_of(joined), is_expected, verdict, kind_of(joined.verdict)};
 }
 
 MergedResult merge_results(const std::vector<std::string>& files) {
   std::vector<NamedResult> results;
   for (const std::string& file : files) {
-    results.push_back({file, std::string(scenario::read_source(file).text())});
+    results.push_back({file, std::string(read_source(file).text())});
   }
   return merge_results(results);
 }
 
-}  // namespace rollcall::cli
+}  // namespace rollcall::scenario

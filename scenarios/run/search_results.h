@@ -2,12 +2,13 @@
 
 // Joins the results of `explore --shard`.
 
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "sim/report/finding_kinds.h"
 
-namespace rollcall::cli {
+namespace rollcall::scenario {
 
 struct MergedResult {
   std::string json;          // as explore prints it
@@ -23,11 +24,16 @@ struct NamedResult {
   std::string json;
 };
 
-// Joins all parts of one search, in any order. Throws UsageError for results that do not belong together.
+// What is given are not the parts of one search.
+struct NotOneSearch : std::invalid_argument {
+  using std::invalid_argument::invalid_argument;
+};
+
+// Joins all parts of one search, in any order. Throws NotOneSearch.
 MergedResult merge_results(const std::vector<NamedResult>& results);
 
-// Joins files with JSON results of one search, in any order. Throws UsageError for files that are not results, or do
-// not belong together, and scenario::InvalidScenario for those that cannot be read.
+// Joins files with JSON results of one search, in any order. Throws NotOneSearch, and InvalidScenario for files that
+// cannot be read.
 MergedResult merge_results(const std::vector<std::string>& files);
 
-}  // namespace rollcall::cli
+}  // namespace rollcall::scenario
