@@ -186,8 +186,8 @@ class ScenarioBuilder {
                                 ? std::string(how_recorded(first.mode))
                                 : fmt::format("{} ran alone, and the others are taken to do the same",
                                               ranks_phrase(record_.sampled));
-    return fmt::format("Recorded from {}, {} ranks, {} calls and waits ({}).\n", first.script, world_size_,
-                       calls, how);
+    return fmt::format("Recorded from {}, {} ranks, {} {} ({}).\n", first.script, world_size_, calls,
+                       calls == 1 ? "call" : "calls and waits", how);
   }
 
   const ScriptRecord& record_;

@@ -338,6 +338,7 @@ class Engine final : public Backend, private Streams, private Observer {
   WatchedSteps steps_;
   Rank ended_ = 0;  // ranks
   std::int64_t ops_ = 0;
+  std::int64_t timeouts_ = 0;
   bool any_broken_ = false;
   bool was_settled_ = false;
   bool aborting_ = false;

@@ -226,6 +226,7 @@ Report Engine::report() {
   report.output = std::move(output_);
   report.simulated_time = run_.now;
   report.ops = ops_;
+  report.timeouts = timeouts_;
   report.joins = joins_.costs(run_.members, run_.now);
   if (run_.recorder) {
     report.timeline = run_.recorder->take();

@@ -40,6 +40,7 @@ bool Engine::expire_timeouts() {
   Interruptions expired;
   for (std::size_t rank = 0; rank < run_.status.size(); ++rank) {
     if (deadlines_.is_over(static_cast<Rank>(rank)) && !waits_without_limit(static_cast<Rank>(rank))) {
+      timeouts_ += verdict_ ? 0 : 1;
       note_timeout(static_cast<Rank>(rank));
       give_up(static_cast<Rank>(rank), expired);
     }

@@ -74,6 +74,8 @@ struct Report {
   Time simulated_time = 0;
   bool measured = false;  // of real ranks: times are a clock's, and differ from run to run
   std::int64_t ops = 0;   // issued by all ranks together
+  std::int64_t timeouts =
+      0;  // waits of simulated ranks that reached their limits, before the verdict was clear
   std::int64_t schedules = 1;
   bool exhaustive = true;              // no choice was left open: every schedule gives this verdict
   std::optional<SearchResult> search;  // of a search through other schedules

@@ -36,12 +36,6 @@ std::string origin_of(const Call& call) {
   return origin.empty() ? origin : origin.substr(1);
 }
 
-std::string success_sentence(const Report& report) {
-  return fmt::format("{} finished, {} in {} {}", count_phrase(report.world_size, "rank"),
-                     count_phrase(report.ops, "call"), duration_phrase(report.simulated_time),
-                     report.measured ? "on real ranks" : "of simulated time");
-}
-
 }  // namespace
 
 void html_excerpts(Markup& out, const Report& report) {
@@ -63,7 +57,7 @@ void html_verdict(Markup& out, const Report& report) {
   out.open("header", {{"class", finding != nullptr ? "failure" : "success"}});
   out.open("p", {{"class", "scenario"}}).text(report.scenario).close("p").line();
   out.open("h1").element("span", verdict_word(report.verdict), {{"class", "word"}}).text(": ");
-  out.text(finding != nullptr ? finding->headline : success_sentence(report)).close("h1").line();
+  out.text(finding != nullptr ? finding->headline : success_phrase(report)).close("h1").line();
   html_excerpts(out, report);
   if (finding != nullptr) {
     html_paragraph(out, "Cause:", finding->cause);

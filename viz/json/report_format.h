@@ -349,6 +349,7 @@ void members(auto& visit, Any<Report> auto& report) {
   visit("schedules", report.schedules);
   visit.beside("coverage", report.search);
   visit("ops", report.ops);
+  visit.some("timeouts", report.timeouts);
   visit.present("measured_time_ns", report.measured);
   visit(report.measured ? "measured_time_ns" : "simulated_time_ns", report.simulated_time);
   visit.some("expected", report.expected);

@@ -56,6 +56,14 @@ std::string count_phrase(std::int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
+std::string success_phrase(const Report& report) {
+  const std::string timeouts =
+      report.timeouts == 0 ? "" : fmt::format("; {} timed out", count_phrase(report.timeouts, "wait"));
+  return fmt::format("{} finished, {} in {} {}{}", count_phrase(report.world_size, "rank"),
+                     count_phrase(report.ops, "call"), duration_phrase(report.simulated_time),
+                     report.measured ? "on real ranks" : "of simulated time", timeouts);
+}
+
 namespace {
 
 std::string arguments(const Call& call) {

@@ -22,6 +22,9 @@ std::string torch_phrase(const std::string& torch);
 // "1 call", "88 calls".
 std::string count_phrase(std::int64_t count, std::string_view noun);
 
+// "4 ranks finished, 88 calls in 150 us of simulated time", of a run without a finding.
+std::string success_phrase(const Report& report);
+
 // "all_reduce #5 (float32 x 1, SUM)", with " on dp" for groups other than the world.
 std::string call_with_arguments(const Call& call);
 

@@ -63,15 +63,9 @@ class ReportWriter {
     if (const Finding* finding = finding_of(report_.verdict)) {
       (page_.*put)(fmt::format("error[{}]", verdict_word(report_.verdict)), Look::error, finding->headline);
     } else {
-      (page_.*put)("ok", Look::good, success_sentence());
+      const std::string name = report_.scenario.empty() ? "" : report_.scenario + ": ";
+      (page_.*put)("ok", Look::good, name + success_phrase(report_));
     }
-  }
-
-  std::string success_sentence() const {
-    return fmt::format("{}{}{} finished, {} in {} {}", report_.scenario, report_.scenario.empty() ? "" : ": ",
-                       count_phrase(report_.world_size, "rank"), count_phrase(report_.ops, "call"),
-                       duration_phrase(report_.simulated_time),
-                       report_.measured ? "on real ranks" : "of simulated time");
   }
 
   void success() {

@@ -9,6 +9,7 @@
 #include "sim/explore/schedules.h"
 #include "tests/catch.h"
 #include "tests/unit/scenarios/format/scenario_texts.h"
+#include "viz/rows/phrases.h"
 
 namespace rollcall::scenario {
 namespace {
@@ -118,6 +119,14 @@ TEST_CASE("a slow rank against a limit is a race, and the numbers are told", "[s
         "rank 0 reaches barrier #0 on world after ranks 1-3 have given up");
   CHECK(finding_of(report.verdict)->cause.starts_with("no rank is missing: rank 0 arrives after "));
   CHECK(outcome_of(program("1h")) == "ok");
+}
+
+TEST_CASE("a run says how many of its waits timed out, though the program went on", "[scenarios][fiber]") {
+  const Report report = run_text(R"({"world_size": 2, "backend": "gloo", "program": [
+    {"if": "rank == 1", "do": [{"compute": "9s"}]},
+    {"try": {"do": [{"monitored_barrier": {"timeout": "5s"}}], "except": [{"print": "slow"}]}}]})");
+  CHECK(outcome_of(report) == "ok");
+  CHECK(viz::success_phrase(report) == "2 ranks finished, 1 call in 9 s of simulated time; 1 wait timed out");
 }
 
 TEST_CASE("a rank that is slow and then never comes is missing", "[scenarios][fiber]") {
