@@ -35,12 +35,15 @@ Device device_of(const ScriptCall& call) {
   return is_at_home(call) ? own : parse_device(call.device).value_or(own);
 }
 
-// Returns tensors of these sizes, with elements from `payload` as far as it reaches.
-TensorList tensors_of(const std::vector<std::int64_t>& counts, Dtype dtype, Device device,
+// Returns tensors of these sizes, with elements from `payload` as far as it reaches. Without shapes, they have one
+// dimension.
+TensorList tensors_of(const std::vector<std::int64_t>& counts,
+                      const std::vector<std::vector<std::int64_t>>& shapes, Dtype dtype, Device device,
                       std::string_view payload) {
   TensorList tensors;
-  for (const std::int64_t count : counts) {
-    Tensor tensor = Tensor::full({count}, 0, dtype, device);
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const Shape shape = shapes.empty() ? Shape{counts[i]} : Shape(shapes[i]);
+    Tensor tensor = Tensor::full(shape, 0, dtype, device);
     const std::size_t bytes = std::min(static_cast<std::size_t>(tensor.storage()->bytes()), payload.size());
     if (bytes > 0) {
       std::memcpy(tensor.storage()->make_dense(), payload.data(), bytes);
@@ -118,9 +121,10 @@ Pending with_tensors(const ScriptCall& call, std::string_view payload) {
   }
   const Dtype dtype = dtype_of(call);
   const Device device = device_of(call);
-  pending.given = tensors_of(call.given, dtype, device, payload);
+  pending.given = tensors_of(call.given, call.given_shapes, dtype, device, payload);
   const bool is_in_place = call.filled.empty() && call.op != "gather" && call.op != "send";
-  pending.filled = is_in_place ? pending.given : tensors_of(call.filled, dtype, device, {});
+  pending.filled =
+      is_in_place ? pending.given : tensors_of(call.filled, call.filled_shapes, dtype, device, {});
   pending.is_receive_from_anybody = call.op == "recv" && !call.peer;
   return pending;
 }

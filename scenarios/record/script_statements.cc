@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -39,6 +40,18 @@ std::string first_line_of(const std::string& message) {
 
 std::int64_t sum(const std::vector<std::int64_t>& counts) {
   return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+}
+
+// The splits of a tensor's rows, as splits of the one dimension that tensors have in scenarios.
+std::vector<std::int64_t> elements_of(std::vector<std::int64_t> splits, std::int64_t numel,
+                                      const std::vector<std::vector<std::int64_t>>& shapes) {
+  if (!shapes.empty() && !shapes.front().empty() && shapes.front().front() > 0) {
+    const std::int64_t row = std::max<std::int64_t>(numel / shapes.front().front(), 1);
+    for (std::int64_t& split : splits) {
+      split = split > std::numeric_limits<std::int64_t>::max() / row ? split : split * row;
+    }
+  }
+  return splits;
 }
 
 bool is_message(const ScriptCall& call) { return call.op == "send" || call.op == "recv"; }
@@ -364,8 +377,8 @@ class StatementWriter {
       add_peer(number, call, arguments);
     }
     if (!call.output_splits.empty() || !call.input_splits.empty()) {
-      arguments["output_split_sizes"] = call.output_splits;
-      arguments["input_split_sizes"] = call.input_splits;
+      arguments["output_split_sizes"] = elements_of(call.output_splits, sum(call.filled), call.filled_shapes);
+      arguments["input_split_sizes"] = elements_of(call.input_splits, sum(call.given), call.given_shapes);
     }
     if (call.wait_all_ranks) {
       arguments["wait_all_ranks"] = true;
@@ -568,7 +581,12 @@ bool is_left_out(const ScriptRank& rank, const ScriptEvent& event) {
     return !other.calls.empty() &&
            (&other == &event || (event.calls.empty() && other.handle == event.handle));
   });
-  return made != rank.events.end() && has_odd_list(rank, rank.calls[made->calls.front()]);
+  if (made == rank.events.end()) {
+    return false;
+  }
+  const ScriptCall& call = rank.calls[made->calls.front()];
+  // In scenarios tensors have one dimension: there, nothing would be wrong with this one's shape.
+  return has_odd_list(rank, call) || !call.given_shapes.empty() || !call.filled_shapes.empty();
 }
 
 std::vector<OrderedJson> script_statements(const ScriptRank& rank, const CallNotes& notes) {

@@ -27,6 +27,8 @@ namespace rollcall {
 // The sizes of a tensor's dimensions. At most 8 of them; no dimensions means a scalar (one element).
 class Shape {
  public:
+  static constexpr std::size_t dimensions_max = 8;
+
   Shape() = default;
   Shape(std::initializer_list<std::int64_t> sizes);
   explicit Shape(std::span<const std::int64_t> sizes);
@@ -37,7 +39,7 @@ class Shape {
   friend bool operator==(const Shape& a, const Shape& b);
 
  private:
-  std::array<std::int64_t, 8> sizes_{};
+  std::array<std::int64_t, dimensions_max> sizes_{};
   std::uint8_t count_ = 0;
 };
 

@@ -28,6 +28,10 @@ def empty(count=4):
     return torch.zeros(count, device=DEVICE)
 
 
+def rows(count):
+    return empty(2 * count).view(count, 2)
+
+
 def each():
     return [empty() for _ in range(SIZE)]
 
@@ -170,6 +174,15 @@ CALLS = {
     "reduce_scatter_single": lambda: filled(empty(), dist.reduce_scatter_single, own(4 * SIZE)),
     "all_to_all": lambda: filled(each(), dist.all_to_all, [own() for _ in range(SIZE)]),
     "all_to_all_single": lambda: filled(empty(4 * SIZE), dist.all_to_all_single, own(4 * SIZE)),
+    "all_to_all_single of rows": lambda: filled(rows(2 * SIZE), dist.all_to_all_single, own(4 * SIZE).view(-1, 2),
+                                                [2] * SIZE, [2] * SIZE),
+    "all_to_all_single of rows, too few": lambda: filled(rows(2 * SIZE), dist.all_to_all_single, own(4 * SIZE).view(-1, 2),
+                                                         [2] * SIZE, [1] * SIZE),
+    "all_gather_into_tensor of rows": lambda: filled(rows(2 * SIZE), dist.all_gather_into_tensor, own().view(2, 2)),
+    "all_gather_into_tensor of another shape": lambda: filled(empty(4 * SIZE), dist.all_gather_into_tensor, own().view(2, 2)),
+    "all_gather of another shape": lambda: filled(each(), dist.all_gather, own().view(1, 4)),
+    "reduce_scatter_tensor of rows": lambda: filled(rows(1), dist.reduce_scatter_tensor, own(2 * SIZE).view(SIZE, 2)),
+    "isend of a transposed tensor": lambda: dist.isend(own().view(2, 2).t(), (RANK + 1) % SIZE),
     "barrier": dist.barrier,
     "monitored_barrier": lambda: dist.monitored_barrier(timeout=datetime.timedelta(seconds=20)),
     "send, recv": sends_and_receives,

@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include "sim/c10d/backend_traits.h"
+#include "sim/tensor/tensor.h"
 #include "traces/values/file_bytes.h"
 #include "traces/values/json_value.h"
 #include "traces/values/value_access.h"
@@ -29,6 +30,25 @@ std::vector<std::int64_t> counts_of(const Value* list) {
     counts.push_back(count_or(&items[i], 0));
   }
   return counts;
+}
+
+// Throws BadFile unless there are none, or one for each of the tensors, which have `counts` elements.
+std::vector<std::vector<std::int64_t>> shapes_of(const Value* list, const std::vector<std::int64_t>& counts) {
+  std::vector<std::vector<std::int64_t>> shapes;
+  const auto [items, size] = items_of(list);
+  for (std::uint32_t i = 0; i < size; ++i) {
+    shapes.push_back(counts_of(&items[i]));
+    std::int64_t numel = 1;
+    const bool fits = std::ranges::none_of(
+        shapes.back(), [&numel](std::int64_t each) { return __builtin_mul_overflow(numel, each, &numel); });
+    if (!fits || i >= counts.size() || numel != counts[i] || shapes.back().size() > Shape::dimensions_max) {
+      throw BadFile(0, "a tensor whose shape does not have as many elements as the tensor");
+    }
+  }
+  if (size != 0 && size != counts.size()) {
+    throw BadFile(0, "shapes of some tensors only");
+  }
+  return shapes;
 }
 
 bool is_true(const Value* value) {
@@ -342,6 +362,8 @@ ScriptCall script_call(const Value& description) {
   call.group = count_or(find(description, "group"), 0);
   call.given = counts_of(find(description, "numel"));
   call.filled = counts_of(find(description, "out_numel"));
+  call.given_shapes = shapes_of(find(description, "shapes"), call.given);
+  call.filled_shapes = shapes_of(find(description, "out_shapes"), call.filled);
   call.dtype = text_of(description, "dtype");
   call.device = text_of(description, "device");
   call.reduce_op = text_of(description, "reduce");

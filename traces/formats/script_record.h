@@ -37,6 +37,9 @@ struct ScriptCall {
   std::int64_t group = 0;            // which of the rank's groups, in order of creation; 0: the world
   std::vector<std::int64_t> given;   // elements of each tensor
   std::vector<std::int64_t> filled;  // likewise, if they differ from those given
+  // Of each of these tensors; empty if all have one dimension, or if no backend compares this call's shapes.
+  std::vector<std::vector<std::int64_t>> given_shapes;
+  std::vector<std::vector<std::int64_t>> filled_shapes;
   std::string dtype;
   std::string device;  // of its tensors, such as "cuda:1"; empty: the backend's default for this rank
   std::string reduce_op;

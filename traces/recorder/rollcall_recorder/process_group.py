@@ -6,6 +6,7 @@ gradient reducer arrive through virtual methods, which pybind11 also sends here.
 
 import collections
 import datetime
+import math
 import sys
 import threading
 
@@ -30,6 +31,24 @@ def reduce_op_name(op):
         if op == getattr(dist.ReduceOp, name, None):
             return name
     return "PREMUL_SUM"
+
+
+# Backends compare the shapes of these calls' tensors, or their rows; of all others, the numbers of elements.
+_SHAPED = frozenset(("all_gather", "all_gather_into_tensor", "reduce_scatter", "reduce_scatter_tensor", "gather", "scatter",
+                     "all_to_all", "all_to_all_single"))
+# Whose tensors ProcessGroupNCCL wants to be contiguous: the one that is given, and the one that is filled.
+_CONTIGUOUS_GIVEN = frozenset(("all_reduce", "broadcast", "reduce", "all_gather", "all_to_all_single"))
+_CONTIGUOUS_FILLED = frozenset(("reduce_scatter", "all_to_all_single"))
+_DIMENSIONS_MAX = 8  # of a recorded shape; the sizes of further dimensions are multiplied
+
+
+def shapes_of(tensors):
+    """Returns a list of shapes, or nothing if all tensors have one dimension."""
+    if all([tensor.dim() == 1 for tensor in tensors]):
+        return None
+    last = _DIMENSIONS_MAX - 1
+    return [list(tensor.shape) if tensor.dim() <= _DIMENSIONS_MAX
+            else [*tensor.shape[:last], math.prod(tensor.shape[last:])] for tensor in tensors]
 
 
 def tensors_in(value):
@@ -62,8 +81,8 @@ class Call:
         return dtype_name(tensors[0]) if tensors else None
 
     def key(self, site):
-        shapes = tuple([tensor.numel() for tensor in self.given])
-        filled = None if self.filled is self.given else tuple([tensor.numel() for tensor in self.filled])
+        shapes = tuple([tensor.shape for tensor in self.given])
+        filled = None if self.filled is self.given else tuple([tensor.shape for tensor in self.filled])
         return (self.op, self.group.number, shapes, filled, self.dtype(), self.reduce, self.root, self.peer, self.tag,
                 self.splits, self.wait_all_ranks, self.device, site.key())
 
@@ -74,6 +93,10 @@ class Call:
             call["dtype"] = self.dtype()
             if self.filled is not self.given:
                 call["out_numel"] = [tensor.numel() for tensor in self.filled]
+            if self.op in _SHAPED:
+                for name, shapes in (("shapes", shapes_of(self.given)), ("out_shapes", shapes_of(self.filled))):
+                    if shapes is not None:
+                        call[name] = shapes
         for name in ("reduce", "root", "peer", "splits", "wait_all_ranks", "timeout", "device"):
             if getattr(self, name) is not None:
                 call[name] = getattr(self, name)
@@ -174,6 +197,10 @@ class RecordingGroup(ProcessGroup):
     def name(self):
         return "rollcall"
 
+    def __repr__(self):
+        """Without an address, so that equal runs say equal things."""
+        return f"<ProcessGroup {self.number} of {self.size()} ranks>"
+
     # torch 2 looks groups up by name, from C++ as well. (ProcessGroup.hpp)
 
     def getGroupName(self):
@@ -268,6 +295,7 @@ class RecordingGroup(ProcessGroup):
         if peer is not None:
             call.peer = self.global_rank(peer)
         self._check_devices(call)
+        self._check_strides(call)
         if any(tensor.is_meta for tensor in (*call.given, *call.filled)):
             call.device = "meta"
         site = call_site(caller, call.dtype())
@@ -308,6 +336,17 @@ class RecordingGroup(ProcessGroup):
                 raise RuntimeError(_NO_BACKEND_FOR_CPU)
             if place.type == "cuda" and place.index != self._of.local_rank:
                 call.device = str(place)
+
+    def _check_strides(self, call):
+        """Raises the errors for tensors that are not contiguous. (ProcessGroupGloo.cpp, checkSingleTensor, and
+        ProcessGroupNCCL.cpp, check_gpu_single_tensor, which lets messages through)"""
+        if self.backend == "gloo" and call.op in ("send", "recv"):
+            if not all([tensor.is_contiguous() for tensor in call.given]):
+                raise RuntimeError("input tensor has to be contiguous")
+        elif self.backend == "nccl":
+            ends = (call.given if call.op in _CONTIGUOUS_GIVEN else []) + (call.filled if call.op in _CONTIGUOUS_FILLED else [])
+            if not all([_is_dense(tensor) for tensor in ends]):
+                raise (RuntimeError if _IS_TORCH_1 else ValueError)("Tensors must be contiguous")
 
     # As in C++, a tensor may be given instead of a list of one, and a reduce op or a root instead
     # of options.
@@ -408,6 +447,12 @@ class RecordingGroup(ProcessGroup):
         call = Call("recv", self, tensors, tensors)
         call.tag = tag
         return self._issue(call, None, sys._getframe(1))
+
+
+def _is_dense(tensor):
+    """True if NCCL takes the tensor as one piece: contiguous, or channels last."""
+    return tensor.is_contiguous() or (tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last)) or (
+        tensor.dim() == 5 and tensor.is_contiguous(memory_format=torch.channels_last_3d))
 
 
 def _from_first_element(tensor):
