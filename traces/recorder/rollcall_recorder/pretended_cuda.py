@@ -16,7 +16,7 @@ import types
 
 import torch
 
-from . import claims
+from . import batch_norm, claims
 from .install import NCCL_VERSION, replace_everywhere
 
 _MEMORY = 80 * 1024**3
@@ -38,6 +38,7 @@ def install(count):
     _replace_load(gpus)
     _replace_attention()
     _replace_buckets()
+    batch_norm.install()
     _name_what_is_missing()
 
 
