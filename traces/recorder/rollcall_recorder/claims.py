@@ -123,7 +123,7 @@ class Gpus:
         elif not isinstance(asked, torch.device):
             asked = _raw_device(asked)
         if asked.type != "cuda":
-            return asked
+            return _CPU if asked.type == "cpu" else asked  # "cpu:0" is where other tensors of the CPU are, too
         self.asked_for()
         return _raw_device("cuda", self.current if asked.index is None else self.checked(asked.index))
 

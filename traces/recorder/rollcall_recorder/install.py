@@ -213,11 +213,31 @@ def _replace_init(rank):
         if is_another:
             rank.answers.new_group(rank.world, list(range(rank.process_size)), timeout)
         extra = {"timeout": timeout} if timeout is not None else {}
-        original(BACKEND, store=rank.default_store(), rank=rank.rank, world_size=rank.process_size, **extra)
+        shared = rank.default_store()
+        if hasattr(shared, "begins_with"):
+            shared.begins_with(timeout if timeout is not None else _default_timeout(requested))
+            _replace_file_store(shared)
+        original(BACKEND, store=shared, rank=rank.rank, world_size=rank.process_size, **extra)
         _say_backend(c10d._get_default_group(), requested)
         rank.is_initialized = True
 
     original = replace("init_process_group", init_process_group)
+
+
+def _default_timeout(backend):
+    known = getattr(c10d, "_get_default_timeout", None)  # torch 1.x has one for all backends
+    return c10d.default_pg_timeout if known is None else known(backend)
+
+
+def _replace_file_store(shared):
+    """Keeps the keys of a FileStore in the job's store. While a rank waits for a file, the simulator cannot know that
+    it waits for another rank."""
+
+    def file_store(path, world_size=-1):
+        return dist.PrefixStore(f"file://{path}", shared)
+
+    for module in [module for module in (dist, c10d) if hasattr(module, "FileStore")]:
+        module.FileStore = file_store
 
 
 def _seconds(timeout):

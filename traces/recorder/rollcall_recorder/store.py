@@ -86,6 +86,11 @@ class SimulatedStore(_Store):
         self._answers = answers
         self._usual_timeout = self.timeout  # with this timeout, a rank waits until no rank can make progress any more
 
+    def begins_with(self, timeout):
+        """Sets the timeout that init_process_group gives to the job's store."""
+        self.set_timeout(timeout)
+        self._usual_timeout = self.timeout
+
     def set(self, key, value):
         self._ask("set", [key], value=value)
 
