@@ -97,9 +97,11 @@ Opinion votes_early(const Side& a, const Side& b) {
 }
 
 // a makes a kind of call that it has not made before, that carries hardly any data, and that b never makes: a is on a
-// path of its own.
+// path of its own. If no call follows on either side, the programs were recorded up to here, and b may make a's call
+// next.
 Opinion takes_own_path(const Side& a, const Side& b) {
-  if (a.call->kind != b.call->kind && is_on_own_path(a) && has_kind(b.before, b.call->kind) &&
+  const bool looks_ahead = !a.after.empty() || !b.after.empty();
+  if (looks_ahead && a.call->kind != b.call->kind && is_on_own_path(a) && has_kind(b.before, b.call->kind) &&
       !contains(b.after, *a.call)) {
     return {&a,
             fmt::format("{} on a path of {} own: no rank called {} before", with_verb(a.ranks, "is", "are"),
