@@ -49,6 +49,18 @@ constexpr std::array<JsonReader, 3> json_readers = {{
     {"NCCL Inspector's records", looks_like_inspector, read_inspector},
 }};
 
+// The text without the sequences that color a terminal.
+std::string without_colors(std::string_view bytes) {
+  constexpr std::string_view begin = "\033[";
+  std::string plain;
+  for (std::size_t place = bytes.find(begin); place != std::string_view::npos; place = bytes.find(begin)) {
+    plain += bytes.substr(0, place);
+    const std::size_t end = bytes.find_first_not_of("0123456789;", place + begin.size());
+    bytes.remove_prefix(end == std::string_view::npos ? bytes.size() : end + 1);
+  }
+  return plain.append(bytes);
+}
+
 }  // namespace
 
 std::vector<std::string_view> evidence_names() {
@@ -65,6 +77,11 @@ std::vector<std::string_view> evidence_names() {
 std::optional<Facts> read_text_evidence(std::string_view bytes, Rank rank, const std::string& file) {
   if (bytes.find('\0') != std::string_view::npos) {
     return std::nullopt;
+  }
+  if (bytes.find('\033') != std::string_view::npos) {
+    if (const std::string plain = without_colors(bytes); plain.size() < bytes.size()) {
+      return read_text_evidence(plain, rank, file);
+    }
   }
   std::optional<Facts> facts;
   for (const TextReader& reader : text_readers) {

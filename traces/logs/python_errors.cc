@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -20,7 +22,7 @@ constexpr std::string_view terminate = "terminate called after throwing";
 constexpr std::string_view fatal = "Fatal Python error: ";
 constexpr std::string_view too_long = "op.preamble.length <= op.nbytes. ";
 constexpr std::size_t text_max = 160;
-constexpr int message_lines_max = 4;  // lines after the first line of an error
+constexpr std::size_t message_lines_max = 4;  // lines after the first line of an error
 
 template <std::size_t size>
 bool has_one_of(std::string_view text, const std::array<std::string_view, size>& words) {
@@ -48,10 +50,32 @@ constexpr std::array<std::string_view, 6> of_nobody = {"CollectiveFingerPrint", 
                                                        "ChildFailedError",      "SignalException",
                                                        "KeyboardInterrupt",     "SystemExit"};
 
+// Removes all up to torch's "[rank2]: ", and sets the rank. Collectors of logs put times and names before it.
+bool take_torch_prefix(std::string_view& line, Rank& rank) {
+  constexpr std::string_view word = "[rank";
+  constexpr std::size_t place_max = 120;
+  const std::size_t place = line.substr(0, place_max).find(word);
+  const std::size_t end = place == std::string_view::npos ? place : line.find("]:", place);
+  const bool is_number =
+      end != std::string_view::npos &&
+      line.substr(0, end).find_first_not_of("0123456789", place + word.size()) == std::string_view::npos;
+  const std::optional<Rank> named = is_number ? rank_after(line.substr(place), word) : std::nullopt;
+  if (!named) {
+    return false;
+  }
+  rank = *named;
+  line.remove_prefix(end + 2);
+  line.remove_prefix(line.starts_with(' ') ? 1 : 0);
+  return true;
+}
+
 // Removes the prefixes that launchers put before each line, and sets the rank that they name: "[rank2]: ", torchrun's
 // "[default0]:", srun's "2: ".
 std::string_view without_prefix(std::string_view line, Rank& rank) {
   constexpr std::size_t longest = 32;
+  if (take_torch_prefix(line, rank)) {
+    return line;
+  }
   for (int i = 0; i < 2 && line.starts_with('['); ++i) {
     const std::size_t end = line.find("]:");
     const std::string_view name = line.substr(1, end == std::string_view::npos ? 0 : end - 1);
@@ -61,9 +85,7 @@ std::string_view without_prefix(std::string_view line, Rank& rank) {
     if (name.empty() || name.size() > longest || !is_word) {
       break;
     }
-    rank = name.starts_with("rank") ? rank_after(line, "[rank").value_or(rank) : rank;
     line.remove_prefix(end + 2);
-    line.remove_prefix(line.starts_with(' ') && name.starts_with("rank") ? 1 : 0);
   }
   constexpr std::size_t digits_max = 5;
   const std::size_t digits = std::min(line.find_first_not_of("0123456789"), line.size());
@@ -89,22 +111,38 @@ std::optional<check::DumpFrame> frame_in(std::string_view line) {
                           number_after(text, "\", line ").value_or(0)};
 }
 
+struct NumberedLine {
+  std::int64_t number;
+  std::string_view text;
+};
+
+// The lines of each rank, without prefixes: in a log of several ranks, their lines may alternate.
+std::map<Rank, std::vector<NumberedLine>> lines_by_rank(std::string_view bytes, Rank file_rank) {
+  std::map<Rank, std::vector<NumberedLine>> by_rank;
+  for (Lines lines(bytes); lines.next();) {
+    Rank rank = file_rank;
+    const std::string_view text = without_prefix(lines.line(), rank);
+    by_rank[rank].push_back({lines.number(), text});
+  }
+  return by_rank;
+}
+
+// Reads the lines of one rank.
 class ErrorReader {
  public:
-  ErrorReader(std::string_view bytes, Rank rank, const std::string& file)
-      : lines_(bytes), file_rank_(rank), file_(file) {}
+  ErrorReader(const std::vector<NumberedLine>& lines, Rank rank, const std::string& file)
+      : lines_(lines), rank_(rank), file_(file) {}
 
-  std::vector<LogFact> read() {
-    while (lines_.next()) {
-      Rank rank = file_rank_;
-      const std::string_view line = without_prefix(lines_.line(), rank);
+  // By line number.
+  std::vector<std::pair<std::int64_t, LogFact>> read() {
+    while (next_ < lines_.size()) {
+      const auto [number, line] = lines_[next_++];
       if (line.starts_with(traceback)) {
-        read_traceback(rank);
+        read_traceback();
       } else if (line.starts_with(terminate)) {
-        const std::int64_t number = lines_.number();
-        add(rank, std::string(line) + " " + rest_of_message(rank), {}, number);
+        add(std::string(line) + " " + rest_of_message(), {}, number);
       } else if (line.starts_with(fatal)) {
-        add(rank, std::string(line), {}, lines_.number());
+        add(std::string(line), {}, number);
       }
     }
     return std::move(facts_);
@@ -112,11 +150,10 @@ class ErrorReader {
 
  private:
   // Frames are indented; the line of the exception is not.
-  void read_traceback(Rank rank) {
+  void read_traceback() {
     std::vector<check::DumpFrame> frames;
-    while (lines_.next()) {
-      Rank line_rank = file_rank_;
-      const std::string_view line = without_prefix(lines_.line(), line_rank);
+    while (next_ < lines_.size()) {
+      const auto [number, line] = lines_[next_++];
       if (std::optional<check::DumpFrame> frame = frame_in(line)) {
         frames.push_back(*std::move(frame));
         continue;
@@ -124,21 +161,17 @@ class ErrorReader {
       if (line.empty() || line.starts_with(' ')) {
         continue;
       }
-      const std::int64_t number = lines_.number();
-      const std::string first(line);
-      add(rank, first + "\n" + rest_of_message(rank), frames, number);
+      add(std::string(line) + "\n" + rest_of_message(), frames, number);
       return;
     }
   }
 
   // Errors of c10d continue over several lines.
-  std::string rest_of_message(Rank rank) const {
-    Lines ahead(lines_.rest());
+  std::string rest_of_message() const {
     std::string text;
-    for (int i = 0; i < message_lines_max && ahead.next(); ++i) {
-      Rank line_rank = rank;
-      const std::string_view line = without_prefix(ahead.line(), line_rank);
-      if (line.empty() || line.starts_with(traceback) || line_rank != rank) {
+    for (std::size_t i = next_; i < std::min(next_ + message_lines_max, lines_.size()); ++i) {
+      const std::string_view line = lines_[i].text;
+      if (line.empty() || line.starts_with(traceback)) {
         break;
       }
       text += std::string(line) + "\n";
@@ -146,15 +179,14 @@ class ErrorReader {
     return text;
   }
 
-  void add(Rank rank, const std::string& text, const std::vector<check::DumpFrame>& frames,
-           std::int64_t number) {
+  void add(const std::string& text, const std::vector<check::DumpFrame>& frames, std::int64_t number) {
     const std::optional<Kind> kind = kind_of_error(text);
-    if (!kind || rank < 0) {
+    if (!kind || rank_ < 0) {
       return;
     }
-    LogFact& fact = facts_.emplace_back();
+    LogFact& fact = facts_.emplace_back(number, LogFact()).second;
     fact.kind = *kind;
-    fact.ranks = RankSet{rank};
+    fact.ranks = RankSet{rank_};
     fact.place = fmt::format("{}:{}", file_, number);
     fact.text = text.substr(0, std::min(text.find('\n'), text_max));
     if (*kind == Kind::aborted) {
@@ -167,10 +199,11 @@ class ErrorReader {
     }
   }
 
-  Lines lines_;
-  Rank file_rank_;
+  const std::vector<NumberedLine>& lines_;
+  std::size_t next_ = 0;
+  Rank rank_;
   const std::string& file_;
-  std::vector<LogFact> facts_;
+  std::vector<std::pair<std::int64_t, LogFact>> facts_;
 };
 
 }  // namespace
@@ -194,7 +227,17 @@ bool looks_like_python_errors(std::string_view bytes) {
 }
 
 std::vector<check::LogFact> read_python_errors(std::string_view bytes, Rank rank, const std::string& file) {
-  return ErrorReader(bytes, rank, file).read();
+  std::map<std::int64_t, LogFact> by_line;
+  for (const auto& [writer, lines] : lines_by_rank(bytes, rank)) {
+    for (auto& [number, fact] : ErrorReader(lines, writer, file).read()) {
+      by_line.emplace(number, std::move(fact));
+    }
+  }
+  std::vector<LogFact> facts;
+  for (auto& [number, fact] : by_line) {
+    facts.push_back(std::move(fact));
+  }
+  return facts;
 }
 
 }  // namespace rollcall::traces
