@@ -24,6 +24,7 @@
 #include "sim/diagnose/dump_judge.h"
 #include "traces/formats/recordings.h"
 #include "traces/logs/host_stacks.h"
+#include "traces/logs/python_errors.h"
 #include "traces/logs/watch_log.h"
 #include "traces/values/value.h"
 #include "viz/base/write_file.h"
@@ -111,6 +112,11 @@ void become_job(const std::vector<std::string>& command, const std::string& hook
 
 bool is_same_answer(const Diagnosis& a, const Diagnosis& b) {
   return a.finding.kind == b.finding.kind && a.finding.culprits == b.finding.culprits;
+}
+
+// As launchers end the ranks that are left when one has failed.
+bool is_terminated(const ProcessState& state) {
+  return state.wait_status && WIFSIGNALED(*state.wait_status) && WTERMSIG(*state.wait_status) == SIGTERM;
 }
 
 std::string text_of(const std::string& path) {
@@ -224,7 +230,7 @@ void WatchedJob::bury(Watched& rank) {
   const std::optional<int> status = rank.state.wait_status;
   rank.ended_well = status ? *status == 0 : rank.look.has_ended;
   rank.end = status            ? end_phrase(*status)
-             : rank.ended_well ? "its program finished"
+             : rank.ended_well ? "its program finished, or ended itself"
                                : "it left no exit status";
   if (status && WIFSIGNALED(*status) && WTERMSIG(*status) == SIGKILL &&
       killed_for_memory() > killed_before_) {
@@ -454,22 +460,67 @@ check::DumpStack WatchedJob::read_stack(Rank rank) const {
   return stack.empty() ? traces::program_stack(text_of(path_of(rank, "stack"))) : stack;
 }
 
-void WatchedJob::write_log(bool has_ended) const {
-  using Activity = RankMoment::Activity;
-  std::string text(traces::watch_log_title);
-  text += '\n';
+// The ranks that have ended so far, while others run.
+std::string WatchedJob::lines_of_ended() const {
+  std::string lines;
   for (const Rank rank : ended_) {
     const Watched& watched = ranks_.at(rank);
     const bool has_raised = fs::exists(path_of(rank, "error"));  // the error says more
-    if (!has_raised && (!watched.ended_well || !has_ended)) {
-      text += fmt::format("rank {} {}: {}\n", rank, watched.ended_well ? "exited" : "ended", watched.end);
-    } else if (has_raised && has_ended) {
-      text += fmt::format("rank {} ended: by an exception\n", rank);
+    if (!has_raised) {
+      lines += fmt::format("rank {} {}: {}\n", rank, watched.ended_well ? "exited" : "ended", watched.end);
     }
     if (has_raised || !watched.ended_well) {
       break;  // a launcher ends the others when one fails
     }
   }
+  return lines;
+}
+
+// Which rank made the job fail. Not one that had lost a peer, had waited too long, or was ended by the launcher: then
+// it is a rank that was done before. An exit code may follow from an error of the rank's own or from a lost peer, so it
+// tells only if no rank was done before. Empty if no rank can be told.
+std::string WatchedJob::line_of_failure() const {
+  using Kind = check::LogFact::Kind;
+  std::optional<Rank> done;
+  std::optional<Rank> terminated;
+  std::optional<Rank> unclear;  // it failed with an exit code, or its parent has taken its exit status
+  bool has_victims = false;
+  const auto line_of = [this](const char* verb, Rank rank) {
+    return fmt::format("rank {} {}: {}\n", rank, verb, ranks_.at(rank).end);
+  };
+  for (const Rank rank : ended_) {
+    const Watched& watched = ranks_.at(rank);
+    const std::optional<int>& status = watched.state.wait_status;
+    if (const std::string error = text_of(path_of(rank, "error")); !error.empty()) {
+      if (traces::kind_of_error(error) == Kind::raised) {
+        return fmt::format("rank {} ended: by an exception\n", rank);
+      }
+      has_victims = true;
+    } else if (watched.ended_well) {
+      done = done.value_or(rank);
+    } else if (is_terminated(watched.state)) {
+      terminated = terminated.value_or(rank);
+    } else if (!status || WIFEXITED(*status)) {
+      const bool says_more = unclear && status && !ranks_.at(*unclear).state.wait_status;
+      unclear = says_more ? rank : unclear.value_or(rank);
+    } else {
+      return line_of("ended", rank);
+    }
+  }
+  if (done && !unclear && (has_victims || terminated)) {
+    return line_of("exited", *done);
+  }
+  if (unclear && !done) {
+    return line_of("ended", *unclear);
+  }
+  return terminated && !done && !has_victims ? line_of("ended", *terminated) : "";
+}
+
+void WatchedJob::write_log(bool has_ended) const {
+  using Activity = RankMoment::Activity;
+  std::string text(traces::watch_log_title);
+  text += '\n';
+  text += has_ended ? line_of_failure() : lines_of_ended();
   for (const auto& [rank, watched] : ranks_) {
     if (watched.activity == Activity::stopped) {
       text += fmt::format("rank {} stopped: by a signal, SIGSTOP or SIGTSTP; `kill -CONT {}` lets it go on\n",

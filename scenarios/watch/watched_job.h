@@ -102,6 +102,8 @@ class WatchedJob {
   void draw_row(Time now, const std::vector<RankMoment>& moments);
   void say_end(int code);
   void write_log(bool has_ended) const;
+  std::string lines_of_ended() const;
+  std::string line_of_failure() const;
   std::vector<StackOfRanks> stacks_of(const Diagnosis& diagnosis) const;
   check::DumpStack read_stack(Rank rank) const;
   std::string path_of(Rank rank, const char* what) const;
