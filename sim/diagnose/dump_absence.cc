@@ -170,7 +170,7 @@ class AbsenceJudge {
           return std::any_of(ops.dump->records.begin(), ops.dump->records.end(),
                              [](const DumpRecord& record) { return record.unrecorded > 0; });
         });
-    if (!has_messages) {
+    if (!has_messages && !waits_unrecorded()) {
       return;
     }
     if (diagnosis.finding.kind != FindingKind::p2p_mismatch) {
@@ -182,6 +182,14 @@ class AbsenceJudge {
                     "waits in one looks "
                     "like one that does nothing",
                     ranks_phrase(absent_)));
+  }
+
+  // True if the stack of an absent rank shows that it waits in a call that its recorder skips.
+  bool waits_unrecorded() const {
+    return std::ranges::any_of(job_.view.job.facts, [this](const LogFact& fact) {
+      return fact.kind == LogFact::Kind::stack && !fact.op.empty() && absent_.contains(fact.ranks.first()) &&
+             ranks_without_messages(job_).contains(fact.ranks.first());
+    });
   }
 
   RankSet without_group() const {

@@ -144,6 +144,8 @@ void say_nothing_found(const JobDump& job, Diagnosis& diagnosis) {
   diagnosis.finding.headline =
       log_shows_timeout(job.facts)
           ? "a log says that a call timed out, and nothing that was read says who is to blame"
+      : log_shows_failure(job.facts)
+          ? "a log says that calls failed, and nothing that was read says who is to blame"
           : "nothing that was read blames any rank, and nothing shows that the job is running";
   for (const LogFact& fact : job.facts) {
     if (fact.kind == LogFact::Kind::stack && !fact.op.empty()) {
@@ -212,7 +214,7 @@ Diagnosis judge_recorded(const JobDump& job) {
   }
   add_moments(investigation, diagnosis);
   add_log_evidence(job.facts, investigation.progress == Progress::running, diagnosis);
-  if (diagnosis.finding.kind == FindingKind::no_fault && log_shows_timeout(job.facts)) {
+  if (diagnosis.finding.kind == FindingKind::no_fault && log_shows_failure(job.facts)) {
     say_nothing_found(job, diagnosis);
     diagnosis.would_settle.push_back("host stacks of all ranks while the job hangs (py-spy dump)");
   }

@@ -304,6 +304,11 @@ Diagnosis judge_quiet(const DumpCase& job) {
     doubt_standing(job, diagnosis);
     add_missing(job, diagnosis);
     doubt_gloo(job, diagnosis);
+    if (job.progress == Progress::standstill) {
+      finding.headline = "the job stands still, and the calls that were recorded do not show why";
+      diagnosis.may_be_healthy = true;
+      diagnosis.would_settle.emplace_back("host stacks of all ranks while the job hangs (py-spy dump)");
+    }
     return diagnosis;
   }
   diagnosis.confidence = Diagnosis::Confidence::medium;
@@ -316,6 +321,9 @@ Diagnosis judge_quiet(const DumpCase& job) {
     diagnosis.evidence.push_back("some dumps are older than others: the job moved while they were written");
   }
   diagnosis.would_settle.push_back(second_dump);
+  if (job.view.job.earlier.empty()) {
+    diagnosis.confidence = Diagnosis::Confidence::low;
+  }
   doubt_gloo(job, diagnosis);
   return diagnosis;
 }

@@ -146,13 +146,14 @@ class WaitFinder {
   }
 
   bool is_finished_elsewhere(const RankOps& ops, const DumpOp& op) {
-    return op.kind == DumpOp::Kind::collective ? collective_is_done(op) : messages_are_done(ops, op);
+    return op.kind == DumpOp::Kind::collective ? collective_is_done(ops, op) : messages_are_done(ops, op);
   }
 
-  // A collective that some member has finished is over for all, if all have made the same call.
-  bool collective_is_done(const DumpOp& op) {
+  // A collective that some member has finished is over for all, if all have made the same call. One with a root is not:
+  // the root may be done with it while others still wait, and a rank that names another root waits forever.
+  bool collective_is_done(const RankOps& ops, const DumpOp& op) {
     const auto [place, is_new] = done_.emplace(std::make_pair(op.group, op.position), false);
-    if (is_new) {
+    if (is_new && !has_root(view_.job.calls[ops.record_of(op).call].op)) {
       bool some_finished = false;
       bool all_came = true;
       for (const GroupMember& member : view_.calls_of(op.group).members) {

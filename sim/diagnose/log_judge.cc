@@ -28,6 +28,14 @@ bool has(const std::vector<LogFact>& facts, Kind kind) {
   return std::any_of(facts.begin(), facts.end(), [kind](const LogFact& fact) { return fact.kind == kind; });
 }
 
+}  // namespace
+
+bool log_shows_failure(const std::vector<LogFact>& facts) {
+  return log_shows_timeout(facts) || has(facts, Kind::lost_peer) || has(facts, Kind::fingerprint);
+}
+
+namespace {
+
 // True if the facts show more than one moment: an end, or NCCL's counters, which are of another moment than the dumps.
 bool is_final(const std::vector<LogFact>& facts) {
   constexpr Kind ends[] = {Kind::raised,  Kind::first_to_fail, Kind::fingerprint,  Kind::lost_peer,
@@ -550,7 +558,7 @@ void add_log_evidence(const std::vector<LogFact>& facts, bool has_moved, Diagnos
   const bool knows_more = has(facts, Kind::calls) && diagnosis.confidence == Confidence::low;
   const bool is_glance = log->finding.kind == FindingKind::stuck_host && has(facts, Kind::stack) &&
                          log->confidence == Confidence::low && !log_shows_timeout(facts);
-  const bool is_at_work = has_moved && !has(facts, Kind::ended);
+  const bool is_at_work = has_moved && !is_final(facts);
   if (is_quiet && !knows_more && (is_at_work || is_glance)) {
     diagnosis.evidence.push_back(fmt::format("in addition to the recordings: {}", source));
     return;

@@ -17,6 +17,9 @@ std::optional<Diagnosis> judge_log(const std::vector<LogFact>& facts);
 // contradicts. `has_moved`: the recordings show a job at work.
 void add_log_evidence(const std::vector<LogFact>& facts, bool has_moved, Diagnosis& diagnosis);
 
+// True if the log reports calls that failed on some rank: the job is not well.
+bool log_shows_failure(const std::vector<LogFact>& facts);
+
 // True if the log reports a timeout: the job stood still.
 bool log_shows_timeout(const std::vector<LogFact>& facts);
 

@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/diagnose/dump_ops.h"
 #include "sim/diagnose/log_judge.h"
 #include "sim/wording/phrasing.h"
 
@@ -389,7 +390,10 @@ std::optional<Diagnosis> judge_different_calls(const std::vector<LogFact>& facts
   }
   const LogFact& theirs = *calls.at(odd.first());
   const LogFact& usual = *calls.at(most->second.first());
-  Diagnosis diagnosis = diagnosis_of(FindingKind::op_type_mismatch, Confidence::medium, odd);
+  // A call with a root ends for some ranks while others wait in it, so whoever is elsewhere may be right.
+  const bool has_roots = std::ranges::any_of(by_op, [](const auto& entry) { return has_root(entry.first); });
+  Diagnosis diagnosis =
+      diagnosis_of(FindingKind::op_type_mismatch, has_roots ? Confidence::low : Confidence::medium, odd);
   diagnosis.alternatives = {FindingKind::skipped_collective, FindingKind::extra_collective};
   set_op(most->first, most->second, {}, diagnosis);
   diagnosis.finding.headline =

@@ -190,6 +190,27 @@ TEST_CASE("calls that are over on all ranks and differ are a contradiction",
   }
 }
 
+TEST_CASE("what recordings cannot show is not taken for health, and no rank is surely blamed for it",
+          "[flight-recorder][job-log][real-dumps]") {
+  const fs::path data = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/fr_failed";
+  for (const char* name :
+       {"broadcasts_from_another_root", "receives_what_no_rank_sends", "barrier_on_one_rank",
+        "misses_barrier_of_a_pair", "sleeps_before_monitored_barrier"}) {
+    std::vector<std::string> folders;
+    for (const char* kind : {"pickle", "pickle_later", "stack", "log"}) {
+      if (fs::exists(data / name / kind)) {
+        folders.push_back((data / name / kind).string());
+      }
+    }
+    ReadResult read = read_recordings(folders);
+    read.job.is_known_to_hang = true;
+    const Diagnosis diagnosis = check::judge_dump(read.job);
+    CAPTURE(name, said(diagnosis));
+    CHECK((diagnosis.finding.kind != FindingKind::no_fault || diagnosis.may_be_healthy));
+    CHECK((diagnosis.confidence == Diagnosis::Confidence::low || fits(truth_in(data / name), diagnosis)));
+  }
+}
+
 TEST_CASE("DETAIL's numbers of a small group are not taken for ranks of the job", "[job-log][real-dumps]") {
   const fs::path set = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/fr_failed/uses_the_other_group";
   const Diagnosis diagnosis = diagnose_folders({set / "log"});

@@ -160,6 +160,12 @@ class LineReader {
     if (digits == std::string_view::npos) {
       return;
     }
+    // "[rank2]: ... [Rank 0]: Ranks 1 failed": the last two count within a group whose members are not known.
+    const std::int64_t job = number_after(line_, "[rank").value_or(file_rank_);
+    const std::optional<std::int64_t> group = number_after(line_, "[Rank ");
+    if (job >= 0 && group && job != *group) {
+      return;
+    }
     if (const RankSet ranks = ranks_at(before.substr(digits)); !ranks.empty()) {
       add(Kind::barrier_missing, ranks).op = "monitored_barrier";
     }
