@@ -47,6 +47,9 @@ TEST_CASE("tensors on pretended GPUs say so, wherever they come from", "[record]
     }
   }
   const Shell shell;
+  const Outcome normal = record(shell, "normalizes_together", "-n 2 --simulate");
+  INFO(normal.err);
+  CHECK(normal.code == 0);
   const Outcome split = record(shell, "splits_its_model", "-n 2 --ranks-see 4");
   INFO(split.err);
   CHECK(split.code == 0);
@@ -82,6 +85,7 @@ TEST_CASE("what a GPU would refuse is refused, at the line of Python", "[record]
        "devices, cuda:0 and cpu!"},
       {"reduces_on_the_cpu", "RuntimeError: "},
       {"has_too_few", "RuntimeError: CUDA error: invalid device ordinal"},
+      {"reduces_a_column", "Error: Tensors must be contiguous"},
       {"reads_from_the_gpu", "TypeError: can't convert cuda:0 device type tensor to numpy"},
   };
   for (const Mistake& mistake : mistakes) {

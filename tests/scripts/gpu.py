@@ -66,6 +66,7 @@ def converts():
     assert all(each.device == here for each in moved), [each.device for each in moved]
     back = [moved[0].cpu(), moved[0].to("cpu"), moved[0].to(cpu), torch.zeros(4), cpu + 1]
     assert all(each.device.type == "cpu" for each in back), [each.device for each in back]
+    assert cpu.to(torch.device("cpu", 0)).device == cpu.device == moved[0].to("cpu:0").device
     back[0].zero_()
     assert moved[0].sum() == 6 and cpu.sum() == 6  # a moved tensor is a copy
     assert moved[0].to(here) is moved[0] and moved[0].cuda() is moved[0]
@@ -136,6 +137,29 @@ def splits_its_model():
             return self.second(self.first(inputs.to(first)).to(second))
 
     assert train(DDP(Split()), "cpu").device == torch.device("cuda", second)
+
+
+def normalizes_together():
+    """SyncBatchNorm does with two halves of a batch what BatchNorm does with the whole."""
+    begin()
+    torch.manual_seed(0)
+    batch, gradient = torch.randn(6, 3, 4, 5, dtype=torch.float64), torch.randn(6, 3, 4, 5, dtype=torch.float64)
+    size = dist.get_world_size()
+    mine = slice(6 * RANK // size, 6 * (RANK + 1) // size)
+    whole, part = nn.BatchNorm2d(3).double(), nn.SyncBatchNorm(3).double().cuda()
+    given, own = batch.clone().requires_grad_(), batch[mine].cuda().requires_grad_()
+    model = DDP(part, device_ids=[LOCAL_RANK])
+    expected, normalized = whole(given), model(own)
+    expected.backward(gradient)
+    normalized.backward(gradient[mine].cuda())
+    for found, wanted in ((normalized, expected[mine]), (own.grad, given.grad[mine]), (part.running_mean, whole.running_mean),
+                          (part.running_var, whole.running_var), (part.weight.grad * size, whole.weight.grad)):
+        assert torch.allclose(found.cpu(), wanted), (found, wanted)
+
+
+def reduces_a_column():
+    begin()
+    dist.all_reduce(torch.ones(3, 2).cuda()[:, 0])  # MISTAKE reduces_a_column
 
 
 def forgets_to_move():

@@ -37,6 +37,22 @@ TEST_CASE("everything that jobs leave is read and blames whom it should", "[flig
   }
 }
 
+TEST_CASE("lines of ranks that alternate, behind times and in color, are read rank by rank", "[job-log]") {
+  const std::string log =
+      "2026-11-25T10:00:01Z [rank0]: Traceback (most recent call last):\n"
+      "2026-11-25T10:00:01Z \033[31m[rank1]: Traceback (most recent call last):\033[0m\n"
+      "2026-11-25T10:00:02Z [rank0]:   File \"/home/me/train.py\", line 7, in main\n"
+      "2026-11-25T10:00:02Z [rank1]:   File \"/home/me/train.py\", line 9, in load\n"
+      "2026-11-25T10:00:03Z [rank0]: RuntimeError: Connection closed by peer [127.0.0.1]:1\n"
+      "2026-11-25T10:00:03Z [rank1]: IndexError: list index out of range\n";
+  const auto facts = read_text_evidence(log, -1, "job.log");
+  REQUIRE(facts);
+  REQUIRE(facts->size() == 2);
+  CHECK((facts->at(0).kind == Kind::lost_peer && facts->at(0).ranks == RankSet{0}));
+  CHECK((facts->at(1).kind == Kind::raised && facts->at(1).ranks == RankSet{1}));
+  CHECK(facts->at(1).site == "/home/me/train.py:9");
+}
+
 TEST_CASE("a program's own error is told from one that others cause", "[job-log]") {
   const std::string own =
       "Traceback (most recent call last):\n  File \"train.py\", line 7, in main\n    x = y[3]\n"
