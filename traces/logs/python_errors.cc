@@ -50,6 +50,11 @@ constexpr std::array<std::string_view, 6> of_nobody = {"CollectiveFingerPrint", 
                                                        "ChildFailedError",      "SignalException",
                                                        "KeyboardInterrupt",     "SystemExit"};
 
+// Before the traceback of an error that does not end the program by itself.
+constexpr std::array<std::string_view, 4> of_other_errors = {"above exception was the direct cause",
+                                                             "handling of the above exception",
+                                                             "Exception ignored in", "Exception in thread"};
+
 // Removes all up to torch's "[rank2]: ", and sets the rank. Collectors of logs put times and names before it.
 bool take_torch_prefix(std::string_view& line, Rank& rank) {
   constexpr std::string_view word = "[rank";
@@ -127,6 +132,25 @@ std::map<Rank, std::vector<NumberedLine>> lines_by_rank(std::string_view bytes, 
   return by_rank;
 }
 
+// An error, and how it is reported.
+struct ReportedError {
+  std::int64_t number = 0;  // of its line
+  LogFact fact;
+  bool is_traceback = false;
+  bool goes_with_others = false;  // it is chained to the error before it, or of a thread, or of a destructor
+};
+
+// An error that ends a program is its last one. One before was logged, and the program went on.
+void drop_handled(std::vector<ReportedError>& errors) {
+  const auto last = std::find_if(errors.rbegin(), errors.rend(), [](const ReportedError& error) {
+    return error.is_traceback && !error.goes_with_others;
+  });
+  const std::int64_t ended_at = last == errors.rend() ? 0 : last->number;
+  std::erase_if(errors, [ended_at](const ReportedError& error) {
+    return error.number < ended_at && error.fact.kind == Kind::raised;
+  });
+}
+
 // Reads the lines of one rank.
 class ErrorReader {
  public:
@@ -134,23 +158,25 @@ class ErrorReader {
       : lines_(lines), rank_(rank), file_(file) {}
 
   // By line number.
-  std::vector<std::pair<std::int64_t, LogFact>> read() {
+  std::vector<ReportedError> read() {
     while (next_ < lines_.size()) {
       const auto [number, line] = lines_[next_++];
       if (line.starts_with(traceback)) {
-        read_traceback();
+        read_traceback(has_one_of(before_, of_other_errors));
       } else if (line.starts_with(terminate)) {
         add(std::string(line) + " " + rest_of_message(), {}, number);
       } else if (line.starts_with(fatal)) {
         add(std::string(line), {}, number);
       }
+      before_ = line.empty() ? before_ : line;
     }
-    return std::move(facts_);
+    drop_handled(errors_);
+    return std::move(errors_);
   }
 
  private:
   // Frames are indented; the line of the exception is not.
-  void read_traceback() {
+  void read_traceback(bool goes_with_others) {
     std::vector<check::DumpFrame> frames;
     while (next_ < lines_.size()) {
       const auto [number, line] = lines_[next_++];
@@ -161,7 +187,10 @@ class ErrorReader {
       if (line.empty() || line.starts_with(' ')) {
         continue;
       }
-      add(std::string(line) + "\n" + rest_of_message(), frames, number);
+      if (ReportedError* error = add(std::string(line) + "\n" + rest_of_message(), frames, number)) {
+        error->is_traceback = true;
+        error->goes_with_others = goes_with_others;
+      }
       return;
     }
   }
@@ -179,12 +208,14 @@ class ErrorReader {
     return text;
   }
 
-  void add(const std::string& text, const std::vector<check::DumpFrame>& frames, std::int64_t number) {
+  ReportedError* add(const std::string& text, const std::vector<check::DumpFrame>& frames,
+                     std::int64_t number) {
     const std::optional<Kind> kind = kind_of_error(text);
     if (!kind || rank_ < 0) {
-      return;
+      return nullptr;
     }
-    LogFact& fact = facts_.emplace_back(number, LogFact()).second;
+    errors_.emplace_back().number = number;
+    LogFact& fact = errors_.back().fact;
     fact.kind = *kind;
     fact.ranks = RankSet{rank_};
     fact.place = fmt::format("{}:{}", file_, number);
@@ -197,13 +228,15 @@ class ErrorReader {
       fact.op = fact.op.empty() && is_c10d(frame) ? frame.function : fact.op;
       fact.site = is_users(frame) ? fmt::format("{}:{}", frame.file, frame.line) : fact.site;
     }
+    return &errors_.back();
   }
 
   const std::vector<NumberedLine>& lines_;
   std::size_t next_ = 0;
   Rank rank_;
   const std::string& file_;
-  std::vector<std::pair<std::int64_t, LogFact>> facts_;
+  std::vector<ReportedError> errors_;
+  std::string_view before_;  // the line before this one that is not empty
 };
 
 }  // namespace
@@ -229,8 +262,8 @@ bool looks_like_python_errors(std::string_view bytes) {
 std::vector<check::LogFact> read_python_errors(std::string_view bytes, Rank rank, const std::string& file) {
   std::map<std::int64_t, LogFact> by_line;
   for (const auto& [writer, lines] : lines_by_rank(bytes, rank)) {
-    for (auto& [number, fact] : ErrorReader(lines, writer, file).read()) {
-      by_line.emplace(number, std::move(fact));
+    for (ReportedError& error : ErrorReader(lines, writer, file).read()) {
+      by_line.emplace(error.number, std::move(error.fact));
     }
   }
   std::vector<LogFact> facts;

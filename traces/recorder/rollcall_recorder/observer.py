@@ -599,7 +599,7 @@ def _count_steps(observer):
 def _note_the_end(observer):
     hook = sys.excepthook
 
-    def excepthook(kind, error, trace):
+    def note(kind, error, trace):
         if observer.ring is not None:
             observer.ring.ends(ring.RAISED)
             try:
@@ -607,6 +607,9 @@ def _note_the_end(observer):
                     out.write("".join(traceback.format_exception(kind, error, trace)))
             except OSError:
                 pass
+
+    def excepthook(kind, error, trace):
+        note(kind, error, trace)
         hook(kind, error, trace)
 
     def ended():
@@ -614,7 +617,29 @@ def _note_the_end(observer):
             observer.ring.ends(ring.ENDED)
 
     sys.excepthook = excepthook
+    _note_errors_of_spawned(note)
     atexit.register(ended)
+
+
+def _note_errors_of_spawned(note):
+    """torch.multiprocessing.spawn catches what its processes raise, and no hook is called.
+    (torch/multiprocessing/spawn.py)"""
+    spawn = sys.modules.get("torch.multiprocessing.spawn")
+    original = getattr(spawn, "_wrap", None)
+    if original is None:
+        return
+
+    def _wrap(function, *rest):
+        def noted(*arguments):
+            try:
+                return function(*arguments)
+            except Exception:
+                note(*sys.exc_info())
+                raise
+
+        return original(noted, *rest)
+
+    spawn._wrap = functools.update_wrapper(_wrap, original)
 
 
 def install_observer(folder):

@@ -53,6 +53,27 @@ TEST_CASE("lines of ranks that alternate, behind times and in color, are read ra
   CHECK(facts->at(1).site == "/home/me/train.py:9");
 }
 
+TEST_CASE("an error that a rank has logged and survived is not the one that it ended with", "[job-log]") {
+  const std::string handled =
+      "ERROR:root:a bad sample\nTraceback (most recent call last):\n  File \"train.py\", line 7, in load\n"
+      "ValueError: bad sample\n";
+  const std::string last =
+      "step 2\nTraceback (most recent call last):\n  File \"train.py\", line 9, in main\n"
+      "RuntimeError: Connection closed by peer\n";
+  const auto of = [](const std::string& log) {
+    std::vector<Kind> kinds;
+    const auto facts = read_text_evidence(log, 1, "rank_1.log");
+    for (const LogFact& fact : facts.value()) {
+      kinds.push_back(fact.kind);
+    }
+    return kinds;
+  };
+  CHECK(of(handled + last) == std::vector{Kind::lost_peer});
+  CHECK(of(handled) == std::vector{Kind::raised});
+  const std::string chain = "\nDuring handling of the above exception, another exception occurred:\n\n";
+  CHECK(of(handled + chain + last.substr(7)) == std::vector{Kind::raised, Kind::lost_peer});
+}
+
 TEST_CASE("a program's own error is told from one that others cause", "[job-log]") {
   const std::string own =
       "Traceback (most recent call last):\n  File \"train.py\", line 7, in main\n    x = y[3]\n"
