@@ -15,13 +15,6 @@ namespace rollcall::check {
 using Kind = LogFact::Kind;
 using Confidence = Diagnosis::Confidence;
 
-bool log_shows_timeout(const std::vector<LogFact>& facts) {
-  return std::any_of(facts.begin(), facts.end(), [](const LogFact& fact) {
-    return fact.kind == Kind::timed_out || fact.kind == Kind::barrier_missing ||
-           fact.kind == Kind::not_joined || fact.kind == Kind::gave_up;
-  });
-}
-
 namespace {
 
 bool has(const std::vector<LogFact>& facts, Kind kind) {
@@ -29,6 +22,11 @@ bool has(const std::vector<LogFact>& facts, Kind kind) {
 }
 
 }  // namespace
+
+bool log_shows_timeout(const std::vector<LogFact>& facts) {
+  return has(facts, Kind::timed_out) || has(facts, Kind::barrier_missing) || has(facts, Kind::not_joined) ||
+         has(facts, Kind::gave_up);
+}
 
 bool log_shows_failure(const std::vector<LogFact>& facts) {
   return log_shows_timeout(facts) || has(facts, Kind::lost_peer) || has(facts, Kind::fingerprint);

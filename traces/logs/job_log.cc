@@ -98,8 +98,7 @@ class LineReader {
   // TensorDtypes=Float, ...), but Rank 1 is running collective: ...". Without tensors, a comma is missing. The first
   // rank is the one that writes; both numbers count within the group.
   void read_mismatch() {
-    const std::optional<std::int64_t> prefix = number_after(line_, "[rank");
-    Rank own = is_rank(prefix) ? static_cast<Rank>(*prefix) : file_rank_;
+    Rank own = prefixed_rank();
     for (std::size_t place = line_.find(mismatch); place != std::string_view::npos;
          place = line_.find(mismatch, place + 1)) {
       const std::string_view before = line_.substr(0, place);
@@ -161,14 +160,20 @@ class LineReader {
       return;
     }
     // "[rank2]: ... [Rank 0]: Ranks 1 failed": the last two count within a group whose members are not known.
-    const std::int64_t job = number_after(line_, "[rank").value_or(file_rank_);
-    const std::optional<std::int64_t> group = number_after(line_, "[Rank ");
-    if (job >= 0 && group && job != *group) {
+    const Rank own = prefixed_rank();
+    const std::optional<std::int64_t> in_group = number_after(line_, "[Rank ");
+    if (own >= 0 && in_group && own != *in_group) {
       return;
     }
     if (const RankSet ranks = ranks_at(before.substr(digits)); !ranks.empty()) {
       add(Kind::barrier_missing, ranks).op = "monitored_barrier";
     }
+  }
+
+  // The rank in the job that wrote the line, by "[rank3]:" or by its file; -1: unknown.
+  Rank prefixed_rank() const {
+    const std::optional<std::int64_t> prefix = number_after(line_, "[rank");
+    return is_rank(prefix) ? static_cast<Rank>(*prefix) : file_rank_;
   }
 
   // The rank that wrote the line: "[rank3]:", "[Rank 3]", "[PG ID 0 PG GUID 0(default_pg) Rank 3]".

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -260,15 +261,14 @@ bool looks_like_python_errors(std::string_view bytes) {
 }
 
 std::vector<check::LogFact> read_python_errors(std::string_view bytes, Rank rank, const std::string& file) {
-  std::map<std::int64_t, LogFact> by_line;
+  std::vector<ReportedError> errors;
   for (const auto& [writer, lines] : lines_by_rank(bytes, rank)) {
-    for (ReportedError& error : ErrorReader(lines, writer, file).read()) {
-      by_line.emplace(error.number, std::move(error.fact));
-    }
+    std::ranges::move(ErrorReader(lines, writer, file).read(), std::back_inserter(errors));
   }
+  std::ranges::sort(errors, {}, &ReportedError::number);
   std::vector<LogFact> facts;
-  for (auto& [number, fact] : by_line) {
-    facts.push_back(std::move(fact));
+  for (ReportedError& error : errors) {
+    facts.push_back(std::move(error.fact));
   }
   return facts;
 }
