@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "sim/base/colors.h"
 #include "traces/logs/elastic_log.h"
 #include "traces/logs/host_stacks.h"
 #include "traces/logs/job_log.h"
@@ -51,12 +52,12 @@ constexpr std::array<JsonReader, 3> json_readers = {{
 
 // The text without the sequences that color a terminal.
 std::string without_colors(std::string_view bytes) {
-  constexpr std::string_view begin = "\033[";
   std::string plain;
-  for (std::size_t place = bytes.find(begin); place != std::string_view::npos; place = bytes.find(begin)) {
+  for (std::size_t place = bytes.find(color_begin); place != std::string_view::npos;
+       place = bytes.find(color_begin)) {
     plain += bytes.substr(0, place);
-    const std::size_t end = bytes.find_first_not_of("0123456789;", place + begin.size());
-    bytes.remove_prefix(end == std::string_view::npos ? bytes.size() : end + 1);
+    bytes.remove_prefix(place);
+    bytes.remove_prefix(color_length(bytes));
   }
   return plain.append(bytes);
 }
@@ -78,16 +79,14 @@ std::optional<Facts> read_text_evidence(std::string_view bytes, Rank rank, const
   if (bytes.find('\0') != std::string_view::npos) {
     return std::nullopt;
   }
-  if (bytes.find('\033') != std::string_view::npos) {
-    if (const std::string plain = without_colors(bytes); plain.size() < bytes.size()) {
-      return read_text_evidence(plain, rank, file);
-    }
-  }
+  const bool is_colored = bytes.find(color_begin) != std::string_view::npos;
+  const std::string plain = is_colored ? without_colors(bytes) : std::string();
+  const std::string_view text = is_colored ? plain : bytes;
   std::optional<Facts> facts;
   for (const TextReader& reader : text_readers) {
-    if (reader.fits(bytes)) {
+    if (reader.fits(text)) {
       facts = facts ? std::move(facts) : Facts();
-      const Facts more = reader.read(bytes, rank, file);
+      const Facts more = reader.read(text, rank, file);
       facts->insert(facts->end(), more.begin(), more.end());
     }
   }

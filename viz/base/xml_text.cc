@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "sim/base/colors.h"
+
 namespace rollcall::viz {
 
 namespace {
@@ -16,15 +18,6 @@ std::string valid_utf8(std::string_view text) {
 // U+FFFE and U+FFFF: 0xef 0xbf 0xbe and 0xef 0xbf 0xbf.
 bool is_noncharacter(std::string_view text) {
   return text.starts_with("\xef\xbf\xbe") || text.starts_with("\xef\xbf\xbf");
-}
-
-// The length of an escape sequence such as "\x1b[1;31m" at the beginning of `text`, or 0.
-std::size_t color_length(std::string_view text) {
-  if (!text.starts_with("\x1b[")) {
-    return 0;
-  }
-  const std::size_t end = text.find_first_not_of("0123456789;", 2);
-  return end == std::string_view::npos ? text.size() : end + 1;
 }
 
 }  // namespace

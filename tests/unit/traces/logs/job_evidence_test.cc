@@ -53,6 +53,12 @@ TEST_CASE("lines of ranks that alternate, behind times and in color, are read ra
   CHECK(facts->at(1).site == "/home/me/train.py:9");
 }
 
+TEST_CASE("colors inside colors are no deeper than their text is long", "[job-log]") {
+  constexpr std::size_t deep = 1'000'000;
+  const std::string nested = std::string(deep, '\033') + std::string(2 * deep, '[');
+  CHECK_FALSE(read_text_evidence(nested, 1, "rank_1.log"));
+}
+
 TEST_CASE("an error that a rank has logged and survived is not the one that it ended with", "[job-log]") {
   const std::string handled =
       "ERROR:root:a bad sample\nTraceback (most recent call last):\n  File \"train.py\", line 7, in load\n"
