@@ -22,6 +22,17 @@ endif()
 # with it every value and fingerprint derived from it.
 add_compile_options(-ffp-contract=off)
 
+# GCC collects garbage while it reads headers, from 128 MB on. A heap that may grow first takes an eighth off the time
+# of a build, and memory: up to 1.4 GB per compilation, of which Ninja runs two more than there are processors.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT ROLLCALL_REPRODUCIBLE)
+  cmake_host_system_information(RESULT memory_mib QUERY TOTAL_PHYSICAL_MEMORY)
+  cmake_host_system_information(RESULT processors QUERY NUMBER_OF_LOGICAL_CORES)
+  math(EXPR mib_per_compilation "${memory_mib} / (${processors} + 2)")
+  if(mib_per_compilation GREATER 2000)
+    add_compile_options(--param=ggc-min-heapsize=1000000)  # in kB
+  endif()
+endif()
+
 if(ROLLCALL_SANITIZE)
   add_compile_options(-fsanitize=${ROLLCALL_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${ROLLCALL_SANITIZE})
