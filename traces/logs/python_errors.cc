@@ -4,6 +4,7 @@
 #include <array>
 #include <iterator>
 #include <map>
+#include <ranges>
 #include <utility>
 
 #include <fmt/core.h>
@@ -47,14 +48,34 @@ constexpr std::array<std::string_view, 13> of_others = {"Connection closed by pe
 constexpr std::array<std::string_view, 5> too_late = {"Timed out", "timed out", "imeout", "DistStoreError",
                                                       "TimeoutError"};
 // Errors of ranks that wait, which are about other ranks, or of programs that end processes.
-constexpr std::array<std::string_view, 6> of_nobody = {"CollectiveFingerPrint", "monitoredBarrier",
-                                                       "ChildFailedError",      "SignalException",
-                                                       "KeyboardInterrupt",     "SystemExit"};
+constexpr std::array<std::string_view, 7> of_nobody = {
+    "CollectiveFingerPrint", "monitoredBarrier", "ChildFailedError",      "SignalException",
+    "KeyboardInterrupt",     "SystemExit",       "ProcessRaisedException"};
 
+// torch.multiprocessing.spawn names the first of its processes to fail, before that one's traceback or as an error of its
+// own. On one machine, their numbers are the ranks.
+constexpr std::string_view spawned_raised = "-- Process ";
+constexpr std::string_view spawned_ended = "ProcessExitedException: process ";
+
+// Before the traceback of an error that follows from the one before it.
+constexpr std::array<std::string_view, 2> chained = {"above exception was the direct cause",
+                                                     "handling of the above exception"};
 // Before the traceback of an error that does not end the program by itself.
-constexpr std::array<std::string_view, 4> of_other_errors = {"above exception was the direct cause",
-                                                             "handling of the above exception",
-                                                             "Exception ignored in", "Exception in thread"};
+constexpr std::array<std::string_view, 2> beside_main = {"Exception ignored in", "Exception in thread"};
+
+// c10d raises RuntimeError and subclasses of its own, torch.distributed.DistStoreError; other classes only from its own
+// files: torch 1.13's rendezvous raises TimeoutError. A program that reads from a network raises the same words.
+bool may_be_of_c10d(std::string_view text, const check::DumpStack& frames) {
+  if (frames.empty()) {
+    return true;
+  }
+  const std::string& file = frames.front().file;
+  const std::string_view dotted = text.substr(0, text.find_first_of(":\n"));
+  const std::string_view name = dotted.substr(dotted.rfind('.') + 1);  // npos + 1 is 0
+  return name == "RuntimeError" || name.starts_with("Dist")
+             ? file.find("torch/utils/data/") == std::string::npos
+             : file.find("torch/distributed/") != std::string::npos;
+}
 
 // Removes all up to torch's "[rank2]: ", and sets the rank. Collectors of logs put times and names before it.
 bool take_torch_prefix(std::string_view& line, Rank& rank) {
@@ -138,17 +159,28 @@ struct ReportedError {
   std::int64_t number = 0;  // of its line
   LogFact fact;
   bool is_traceback = false;
-  bool goes_with_others = false;  // it is chained to the error before it, or of a thread, or of a destructor
+  bool is_chained = false;      // to the error before it
+  bool is_beside_main = false;  // of a thread or a destructor
 };
 
 // An error that ends a program is its last one. One before was logged, and the program went on.
 void drop_handled(std::vector<ReportedError>& errors) {
   const auto last = std::find_if(errors.rbegin(), errors.rend(), [](const ReportedError& error) {
-    return error.is_traceback && !error.goes_with_others;
+    return error.is_traceback && !error.is_chained && !error.is_beside_main;
   });
   const std::int64_t ended_at = last == errors.rend() ? 0 : last->number;
   std::erase_if(errors, [ended_at](const ReportedError& error) {
     return error.number < ended_at && error.fact.kind == Kind::raised;
+  });
+}
+
+// A program may answer the loss of a peer with an error of its own, which is about the peer as well.
+void drop_consequences(std::vector<ReportedError>& errors) {
+  bool is_victim = false;
+  std::erase_if(errors, [&is_victim](const ReportedError& error) {
+    const bool is_consequence = error.is_chained && is_victim && error.fact.kind == Kind::raised;
+    is_victim = is_consequence || error.fact.kind == Kind::lost_peer || error.fact.kind == Kind::gave_up;
+    return is_consequence;
   });
 }
 
@@ -163,22 +195,25 @@ class ErrorReader {
     while (next_ < lines_.size()) {
       const auto [number, line] = lines_[next_++];
       if (line.starts_with(traceback)) {
-        read_traceback(has_one_of(before_, of_other_errors));
+        read_traceback(has_one_of(before_, chained), has_one_of(before_, beside_main));
       } else if (line.starts_with(terminate)) {
         add(std::string(line) + " " + rest_of_message(), {}, number);
       } else if (line.starts_with(fatal)) {
         add(std::string(line), {}, number);
+      } else if (line.starts_with(spawned_raised)) {
+        spawned_ = rank_after(line, spawned_raised).value_or(-1);
       }
       before_ = line.empty() ? before_ : line;
     }
     drop_handled(errors_);
+    drop_consequences(errors_);
     return std::move(errors_);
   }
 
  private:
   // Frames are indented; the line of the exception is not.
-  void read_traceback(bool goes_with_others) {
-    std::vector<check::DumpFrame> frames;
+  void read_traceback(bool is_chained, bool is_beside_main) {
+    check::DumpStack frames;
     while (next_ < lines_.size()) {
       const auto [number, line] = lines_[next_++];
       if (std::optional<check::DumpFrame> frame = frame_in(line)) {
@@ -188,9 +223,15 @@ class ErrorReader {
       if (line.empty() || line.starts_with(' ')) {
         continue;
       }
+      if (const std::size_t place = line.find(spawned_ended); place != std::string_view::npos) {
+        add_spawned(line.substr(place), number);
+        return;
+      }
+      std::ranges::reverse(frames);
       if (ReportedError* error = add(std::string(line) + "\n" + rest_of_message(), frames, number)) {
         error->is_traceback = true;
-        error->goes_with_others = goes_with_others;
+        error->is_chained = is_chained;
+        error->is_beside_main = is_beside_main;
       }
       return;
     }
@@ -209,23 +250,35 @@ class ErrorReader {
     return text;
   }
 
-  ReportedError* add(const std::string& text, const std::vector<check::DumpFrame>& frames,
-                     std::int64_t number) {
-    const std::optional<Kind> kind = kind_of_error(text);
-    if (!kind || rank_ < 0) {
+  // "ProcessExitedException: process 1 terminated with signal SIGKILL", "... with exit code 3".
+  void add_spawned(std::string_view text, std::int64_t number) {
+    if (const std::optional<Rank> rank = rank_after(text, spawned_ended)) {
+      add_fact(Kind::ended, *rank, number).fact.text = text.substr(text.find("terminated"));
+    }
+  }
+
+  ReportedError& add_fact(Kind kind, Rank rank, std::int64_t number) {
+    ReportedError& error = errors_.emplace_back();
+    error.number = number;
+    error.fact.kind = kind;
+    error.fact.ranks = RankSet{rank};
+    error.fact.place = fmt::format("{}:{}", file_, number);
+    return error;
+  }
+
+  ReportedError* add(const std::string& text, const check::DumpStack& frames, std::int64_t number) {
+    const std::optional<Kind> kind = kind_of_error(text, frames);
+    const Rank rank = rank_ >= 0 ? rank_ : spawned_;
+    if (!kind || rank < 0) {
       return nullptr;
     }
-    errors_.emplace_back().number = number;
-    LogFact& fact = errors_.back().fact;
-    fact.kind = *kind;
-    fact.ranks = RankSet{rank_};
-    fact.place = fmt::format("{}:{}", file_, number);
+    LogFact& fact = add_fact(*kind, rank, number).fact;
     fact.text = text.substr(0, std::min(text.find('\n'), text_max));
     if (*kind == Kind::aborted) {
       const std::string_view sizes = std::string_view(text).substr(text.find(too_long) + too_long.size());
       fact.text = sizes.substr(0, std::min(sizes.find('.'), std::size_t{40}));
     }
-    for (const check::DumpFrame& frame : frames) {  // the innermost is last
+    for (const check::DumpFrame& frame : std::views::reverse(frames)) {
       fact.op = fact.op.empty() && is_c10d(frame) ? frame.function : fact.op;
       fact.site = is_users(frame) ? fmt::format("{}:{}", frame.file, frame.line) : fact.site;
     }
@@ -235,6 +288,7 @@ class ErrorReader {
   const std::vector<NumberedLine>& lines_;
   std::size_t next_ = 0;
   Rank rank_;
+  Rank spawned_ = -1;  // whose traceback follows, as torch.multiprocessing.spawn says
   const std::string& file_;
   std::vector<ReportedError> errors_;
   std::string_view before_;  // the line before this one that is not empty
@@ -242,12 +296,15 @@ class ErrorReader {
 
 }  // namespace
 
-std::optional<Kind> kind_of_error(std::string_view text) {
+std::optional<Kind> kind_of_error(std::string_view text, const check::DumpStack& frames) {
   if (text.find(too_long) != std::string_view::npos) {
     return Kind::aborted;
   }
   if (has_one_of(text, of_nobody)) {
     return std::nullopt;
+  }
+  if (!may_be_of_c10d(text, frames)) {
+    return Kind::raised;
   }
   if (has_one_of(text, of_others)) {
     return Kind::lost_peer;

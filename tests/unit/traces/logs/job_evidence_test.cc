@@ -103,6 +103,49 @@ TEST_CASE("a program's own error is told from one that others cause", "[job-log]
   CHECK(of_lost->front().op == "all_reduce");
 }
 
+TEST_CASE("an error of a network that the program reads from is its own, and c10d's is not", "[job-log]") {
+  const auto kind_of = [](const std::string& frame, const std::string& error) {
+    const std::string log =
+        "Traceback (most recent call last):\n  File \"train.py\", line 7, in main\n    load(timeout=3)\n" +
+        frame + error + "\n";
+    const auto facts = read_text_evidence(log, 1, "rank_1.log");
+    REQUIRE(facts);
+    REQUIRE(facts->size() == 1);
+    return facts->front().kind;
+  };
+  const auto in = [](const std::string& file) { return "  File \"" + file + "\", line 9, in f\n"; };
+  CHECK(kind_of("", "ConnectionResetError: [Errno 104] Connection reset by peer") == Kind::raised);
+  CHECK(kind_of(in("/lib/python3/ssl.py"), "TimeoutError: The read operation timed out") == Kind::raised);
+  CHECK(kind_of(in("/x/urllib3/response.py"), "urllib3.exceptions.ReadTimeoutError: Read timed out.") ==
+        Kind::raised);
+  CHECK(kind_of(in("/x/torch/utils/data/dataloader.py"),
+                "RuntimeError: DataLoader timed out after 3 seconds") == Kind::raised);
+  CHECK(kind_of("", "RuntimeError: Socket Timeout") == Kind::gave_up);
+  CHECK(kind_of("", "torch.distributed.DistStoreError: wait timeout after 300000ms, keys: /k") ==
+        Kind::gave_up);
+  CHECK(kind_of(in("/x/torch/distributed/rendezvous.py"),
+                "TimeoutError: The client socket has timed out after 3s") == Kind::gave_up);
+  CHECK(kind_of(in("/x/torch/autograd/graph.py"), "RuntimeError: [pair.cc:547] Connection closed by peer") ==
+        Kind::lost_peer);
+}
+
+TEST_CASE("an error that answers the loss of a peer is not the rank's own", "[job-log]") {
+  const std::string of_c10d =
+      "Traceback (most recent call last):\n  File \"train.py\", line 7, in step\n"
+      "RuntimeError: Connection closed by peer\n";
+  const std::string own =
+      "Traceback (most recent call last):\n  File \"train.py\", line 9, in main\n"
+      "TrainingFailed: step 3\n";
+  const std::string cause = "\nThe above exception was the direct cause of the following exception:\n\n";
+  const auto facts = read_text_evidence(of_c10d + cause + own, 1, "rank_1.log");
+  REQUIRE(facts);
+  REQUIRE(facts->size() == 1);
+  CHECK(facts->front().kind == Kind::lost_peer);
+  const auto reversed = read_text_evidence(own + cause + of_c10d, 1, "rank_1.log");
+  REQUIRE(reversed);
+  CHECK(reversed->front().kind == Kind::raised);
+}
+
 TEST_CASE("torchrun's summary says what the first rank to fail raised, or its exit code", "[job-log]") {
   const fs::path console =
       fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/job_artifacts/torchelastic/console.log";
@@ -116,6 +159,35 @@ TEST_CASE("torchrun's summary says what the first rank to fail raised, or its ex
   REQUIRE(facts->size() == 1);
   CHECK(facts->front().ranks == RankSet{3});
   CHECK(facts->front().text == "exit code -9 (pid: 71)");
+}
+
+TEST_CASE("torch.multiprocessing.spawn says which of its processes failed", "[job-log]") {
+  // What torch 1.13 prints, without lines of sockets and carets.
+  const std::string parent =
+      "Traceback (most recent call last):\n  File \"/home/me/train.py\", line 12, in <module>\n"
+      "    mp.spawn(main, nprocs=3)\n"
+      "  File \"/usr/lib/python3/dist-packages/torch/multiprocessing/spawn.py\", line 198, in "
+      "start_processes\n"
+      "    while not context.join():\n";
+  const std::string raised =
+      "torch.multiprocessing.spawn.ProcessRaisedException: \n\n-- Process 1 terminated with the following "
+      "error:\n"
+      "Traceback (most recent call last):\n"
+      "  File \"/usr/lib/python3/dist-packages/torch/multiprocessing/spawn.py\", line 69, in _wrap\n"
+      "    fn(i, *args)\n  File \"/home/me/train.py\", line 7, in main\n    raise ValueError(\"bad batch\")\n"
+      "ValueError: bad batch\n\n";
+  const std::string killed =
+      "torch.multiprocessing.spawn.ProcessExitedException: process 1 terminated with signal SIGKILL\n";
+  const auto of_raised = read_text_evidence(parent + raised, -1, "job.log");
+  REQUIRE(of_raised);
+  REQUIRE(of_raised->size() == 1);
+  CHECK((of_raised->front().kind == Kind::raised && of_raised->front().ranks == RankSet{1}));
+  CHECK(of_raised->front().site == "/home/me/train.py:7");
+  const auto of_killed = read_text_evidence(parent + killed, -1, "job.log");
+  REQUIRE(of_killed);
+  REQUIRE(of_killed->size() == 1);
+  CHECK((of_killed->front().kind == Kind::ended && of_killed->front().ranks == RankSet{1}));
+  CHECK(of_killed->front().text == "terminated with signal SIGKILL");
 }
 
 TEST_CASE("launchers' prefixes say whose a line is", "[job-log]") {
