@@ -1,7 +1,6 @@
 #include "scenarios/watch/watched_job.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -21,6 +20,7 @@
 
 #include "scenarios/record/recorder_files.h"
 #include "scenarios/watch/clock.h"
+#include "scenarios/watch/signal_forwarding.h"
 #include "sim/diagnose/dump_judge.h"
 #include "traces/formats/recordings.h"
 #include "traces/logs/host_stacks.h"
@@ -28,6 +28,7 @@
 #include "traces/logs/watch_log.h"
 #include "traces/values/value.h"
 #include "viz/base/write_file.h"
+#include "viz/rows/phrases.h"
 
 namespace rollcall::watch {
 
@@ -54,52 +55,11 @@ std::string folder_for_rings() {
                                                                                : std::string();
 }
 
-pid_t forwarded_to = -1;
-volatile std::sig_atomic_t was_told_to_end = 0;  // if set, the reason for the job's end is not reported
-
-// Forwards a signal from a process, but not from the terminal, which sends it to the job as well.
-void forward(int signal, siginfo_t* info, void*) {
-  was_told_to_end = signal != SIGUSR1 && signal != SIGUSR2 ? 1 : was_told_to_end;
-  if (info->si_code <= 0 && forwarded_to > 0) {
-    const int before = errno;
-    ::kill(forwarded_to, signal);
-    errno = before;
-  }
-}
-
-constexpr std::array<int, 6> forwarded = {SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2};
-
-// While one exists, signals to this process are forwarded to the job.
-class Forwarding {
- public:
-  explicit Forwarding(pid_t job) {
-    forwarded_to = job;
-    was_told_to_end = 0;
-    struct sigaction action = {};
-    action.sa_sigaction = forward;
-    action.sa_flags = SA_SIGINFO | SA_RESTART;
-    for (std::size_t i = 0; i < forwarded.size(); ++i) {
-      ::sigaction(forwarded[i], &action, &before_[i]);
-    }
-  }
-  ~Forwarding() {
-    for (std::size_t i = 0; i < forwarded.size(); ++i) {
-      ::sigaction(forwarded[i], &before_[i], nullptr);
-    }
-    forwarded_to = -1;
-  }
-  Forwarding(const Forwarding&) = delete;
-  Forwarding& operator=(const Forwarding&) = delete;
-
- private:
-  std::array<struct sigaction, forwarded.size()> before_{};
-};
-
 // Called in the child: runs the user's command as if it were not watched.
 void become_job(const std::vector<std::string>& command, const std::string& hook,
                 const std::string& records) {
   ::prctl(PR_SET_PDEATHSIG, 0);
-  for (const int signal : forwarded) {
+  for (const int signal : forwarded_signals) {
     std::signal(signal, SIG_DFL);
   }
   std::signal(SIGPIPE, SIG_DFL);
@@ -114,14 +74,21 @@ bool is_same_answer(const Diagnosis& a, const Diagnosis& b) {
   return a.finding.kind == b.finding.kind && a.finding.culprits == b.finding.culprits;
 }
 
-// As launchers end the ranks that are left when one has failed.
-bool is_terminated(const ProcessState& state) {
-  return state.wait_status && WIFSIGNALED(*state.wait_status) && WTERMSIG(*state.wait_status) == SIGTERM;
-}
-
 std::string text_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// What the file says that the observer writes when the program raises. An error that is chained to another follows from
+// it.
+RankEnd::Error error_in(const std::string& path, Rank rank) {
+  const std::string text = text_of(path);
+  if (text.empty()) {
+    return RankEnd::Error::none;
+  }
+  const std::vector<check::LogFact> errors = traces::read_python_errors(text, rank, path);
+  const bool is_own = !errors.empty() && errors.front().kind == check::LogFact::Kind::raised;
+  return is_own ? RankEnd::Error::own : RankEnd::Error::of_others;
 }
 
 }  // namespace
@@ -162,7 +129,7 @@ int WatchedJob::run() {
   real::ChildProcess job([&] { become_job(options_.command, hook, records_); });
   const real::Descriptor end = job.watch();
   {
-    const Forwarding forwarding(job.id());
+    const SignalForwarding forwarding(job.id());
     if (options_.shows_row && StatusRow::is_possible(STDERR_FILENO)) {
       row_.emplace(STDERR_FILENO);
     }
@@ -460,67 +427,25 @@ check::DumpStack WatchedJob::read_stack(Rank rank) const {
   return stack.empty() ? traces::program_stack(text_of(path_of(rank, "stack"))) : stack;
 }
 
-// The ranks that have ended so far, while others run.
-std::string WatchedJob::lines_of_ended() const {
-  std::string lines;
+std::vector<RankEnd> WatchedJob::ends() const {
+  std::vector<RankEnd> ends;
   for (const Rank rank : ended_) {
     const Watched& watched = ranks_.at(rank);
-    const bool has_raised = fs::exists(path_of(rank, "error"));  // the error says more
-    if (!has_raised) {
-      lines += fmt::format("rank {} {}: {}\n", rank, watched.ended_well ? "exited" : "ended", watched.end);
-    }
-    if (has_raised || !watched.ended_well) {
-      break;  // a launcher ends the others when one fails
-    }
+    RankEnd& end = ends.emplace_back();
+    end.rank = rank;
+    end.phrase = watched.end;
+    end.wait_status = watched.state.wait_status;
+    end.is_good = watched.ended_well;
+    end.error = error_in(path_of(rank, "error"), rank);
   }
-  return lines;
-}
-
-// Which rank made the job fail. Not one that had lost a peer, had waited too long, or was ended by the launcher: then
-// it is a rank that was done before. An exit code may follow from an error of the rank's own or from a lost peer, so it
-// tells only if no rank was done before. Empty if no rank can be told.
-std::string WatchedJob::line_of_failure() const {
-  using Kind = check::LogFact::Kind;
-  std::optional<Rank> done;
-  std::optional<Rank> terminated;
-  std::optional<Rank> unclear;  // it failed with an exit code, or its parent has taken its exit status
-  bool has_victims = false;
-  const auto line_of = [this](const char* verb, Rank rank) {
-    return fmt::format("rank {} {}: {}\n", rank, verb, ranks_.at(rank).end);
-  };
-  for (const Rank rank : ended_) {
-    const Watched& watched = ranks_.at(rank);
-    const std::optional<int>& status = watched.state.wait_status;
-    if (const std::string error = text_of(path_of(rank, "error")); !error.empty()) {
-      if (traces::kind_of_error(error) == Kind::raised) {
-        return fmt::format("rank {} ended: by an exception\n", rank);
-      }
-      has_victims = true;
-    } else if (watched.ended_well) {
-      done = done.value_or(rank);
-    } else if (is_terminated(watched.state)) {
-      terminated = terminated.value_or(rank);
-    } else if (!status || WIFEXITED(*status)) {
-      const bool says_more = unclear && status && !ranks_.at(*unclear).state.wait_status;
-      unclear = says_more ? rank : unclear.value_or(rank);
-    } else {
-      return line_of("ended", rank);
-    }
-  }
-  if (done && !unclear && (has_victims || terminated)) {
-    return line_of("exited", *done);
-  }
-  if (unclear && !done) {
-    return line_of("ended", *unclear);
-  }
-  return terminated && !done && !has_victims ? line_of("ended", *terminated) : "";
+  return ends;
 }
 
 void WatchedJob::write_log(bool has_ended) const {
   using Activity = RankMoment::Activity;
   std::string text(traces::watch_log_title);
   text += '\n';
-  text += has_ended ? line_of_failure() : lines_of_ended();
+  text += has_ended ? line_of_failure(ends()) : lines_of_ended(ends());
   for (const auto& [rank, watched] : ranks_) {
     if (watched.activity == Activity::stopped) {
       text += fmt::format("rank {} stopped: by a signal, SIGSTOP or SIGTSTP; `kill -CONT {}` lets it go on\n",
@@ -615,7 +540,7 @@ void WatchedJob::draw_row(Time now, const std::vector<RankMoment>& moments) {
 
 // If the job failed, reports why, unless that has been reported.
 void WatchedJob::say_end(int code) {
-  if (code == 0 || ranks_.empty() || was_told_to_end != 0) {
+  if (code == 0 || ranks_.empty() || SignalForwarding::told_to_end()) {
     return;
   }
   find_rings();
@@ -635,7 +560,9 @@ void WatchedJob::say_end(int code) {
     say_failure();
   }
   if (hub_ && hub_->refused() > 0) {
-    listener_.remark(fmt::format("{} connections from unknown processes were refused", hub_->refused()));
+    listener_.remark(fmt::format("{} from unknown processes {} refused",
+                                 viz::count_phrase(hub_->refused(), "connection"),
+                                 hub_->refused() == 1 ? "was" : "were"));
   }
 }
 

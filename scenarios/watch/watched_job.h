@@ -14,6 +14,7 @@
 #include "scenarios/watch/live_page.h"
 #include "scenarios/watch/nodes.h"
 #include "scenarios/watch/process_state.h"
+#include "scenarios/watch/rank_end.h"
 #include "scenarios/watch/status_row.h"
 #include "sim/diagnose/dump.h"
 #include "sim/report/diagnosis.h"
@@ -102,8 +103,7 @@ class WatchedJob {
   void draw_row(Time now, const std::vector<RankMoment>& moments);
   void say_end(int code);
   void write_log(bool has_ended) const;
-  std::string lines_of_ended() const;
-  std::string line_of_failure() const;
+  std::vector<RankEnd> ends() const;
   std::vector<StackOfRanks> stacks_of(const Diagnosis& diagnosis) const;
   check::DumpStack read_stack(Rank rank) const;
   std::string path_of(Rank rank, const char* what) const;

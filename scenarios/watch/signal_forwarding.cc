@@ -1,0 +1,47 @@
+#include "scenarios/watch/signal_forwarding.h"
+
+#include <cerrno>
+
+#include "sim/base/expects.h"
+
+namespace rollcall::watch {
+
+namespace {
+
+// A signal handler sees nothing else.
+pid_t forwarded_to = -1;
+volatile std::sig_atomic_t was_told_to_end = 0;
+
+void forward(int signal, siginfo_t* info, void*) {
+  was_told_to_end = signal != SIGUSR1 && signal != SIGUSR2 ? 1 : was_told_to_end;
+  if (info->si_code <= 0 && forwarded_to > 0) {
+    const int before = errno;
+    ::kill(forwarded_to, signal);
+    errno = before;
+  }
+}
+
+}  // namespace
+
+SignalForwarding::SignalForwarding(pid_t job) {
+  expects(job > 0 && forwarded_to < 0, "signals are forwarded to one job");
+  forwarded_to = job;
+  was_told_to_end = 0;
+  struct sigaction action = {};
+  action.sa_sigaction = forward;
+  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  for (std::size_t i = 0; i < forwarded_signals.size(); ++i) {
+    ::sigaction(forwarded_signals[i], &action, &before_[i]);
+  }
+}
+
+SignalForwarding::~SignalForwarding() {
+  for (std::size_t i = 0; i < forwarded_signals.size(); ++i) {
+    ::sigaction(forwarded_signals[i], &before_[i], nullptr);
+  }
+  forwarded_to = -1;
+}
+
+bool SignalForwarding::told_to_end() { return was_told_to_end != 0; }
+
+}  // namespace rollcall::watch
