@@ -180,6 +180,9 @@ class ShiftFinder {
         best.rival = kind;
       }
     };
+    if (is_one_more_iteration(begin)) {
+      offer({.same = 1}, Shift::Kind::extra, 1);
+    }
     // Of the readings that fit, the one with the most calls from the same lines; on a tie the smallest.
     for (std::int64_t count = 1; count <= shift_max; ++count) {
       const Score extra = compare(begin, count, 0, true);
@@ -218,6 +221,24 @@ class ShiftFinder {
       }
     }
     return shift;
+  }
+
+  // True if the last call is the one before it once more, of a loop that has made it before as well: the rank's inputs
+  // lasted longer. No call shows yet how its program goes on.
+  bool is_one_more_iteration(std::int64_t position) const {
+    const DumpOp* last = odd_.at(position);
+    if (last == nullptr || position != odd_.last()) {
+      return false;
+    }
+    constexpr std::int64_t iterations_before = 2;
+    for (std::int64_t back = 1; back <= iterations_before; ++back) {
+      const DumpOp* before = odd_.at(position - back);
+      if (before == nullptr || before->token != last->token ||
+          !same_place(odd_.site(*before), odd_.site(*last))) {
+        return false;
+      }
+    }
+    return true;
   }
 
   // A call that opens the next step comes after that step's work, as it did before. A call that comes in a

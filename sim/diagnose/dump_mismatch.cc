@@ -304,9 +304,18 @@ void MismatchJudge::word(const Blamed& blamed, const Shift& shift, Diagnosis& di
     case Shift::Kind::extra:
       finding.headline =
           fmt::format("{} alone made {}; everything after it is off by {}", who, there, shift.count);
-      finding.cause = fmt::format("the calls of {} after it are those the others make earlier", who);
-      finding.advice =
-          "make the call on all ranks or on none; an async call that no rank waits for counts too";
+      if (odd.at(shift.position + shift.count) != nullptr) {
+        finding.cause = fmt::format("the calls of {} after it are those the others make earlier", who);
+        finding.advice =
+            "make the call on all ranks or on none; an async call that no rank waits for counts too";
+      } else {
+        finding.cause = fmt::format(
+            "{} made the call before it once more: its loop went on when the others' had ended", who);
+        finding.advice =
+            "give all ranks equally many inputs there, let them agree to end the loop (all_reduce a flag), "
+            "or make "
+            "the call on none";
+      }
       break;
     case Shift::Kind::repeated:
       finding.headline = fmt::format("{} repeated its calls from {} on", who, there);

@@ -515,7 +515,8 @@ void agree(const std::vector<LogFact>& facts, const std::string& source, Diagnos
   diagnosis.may_be_healthy = false;
   if (diagnosis.confidence == Confidence::low) {
     diagnosis.confidence = Confidence::medium;
-  } else if (is_final(facts)) {
+  } else if (is_final(facts) &&
+             diagnosis.alternatives.empty()) {  // a log tells which rank, but not which call
     diagnosis.confidence = Confidence::high;
   }
 }

@@ -190,6 +190,18 @@ TEST_CASE("calls that are over on all ranks and differ are a contradiction",
   }
 }
 
+TEST_CASE("one iteration too many of a loop is told from five calls left out",
+          "[flight-recorder][job-log][real-dumps]") {
+  const fs::path set = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/fr_failed/evaluates_one_batch_more";
+  for (const std::vector<fs::path>& folders : {std::vector{set / "pickle"}, {set / "pickle_later"}, {set}}) {
+    const Diagnosis diagnosis = diagnose_folders(folders);
+    CAPTURE(said(diagnosis));
+    CHECK(fits(truth_in(set), diagnosis));
+    CHECK(diagnosis.alternatives == std::vector{FindingKind::skipped_collective});
+    CHECK(diagnosis.confidence == Diagnosis::Confidence::medium);
+  }
+}
+
 TEST_CASE("what recordings cannot show is not taken for health, and no rank is surely blamed for it",
           "[flight-recorder][job-log][real-dumps]") {
   const fs::path data = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/fr_failed";
