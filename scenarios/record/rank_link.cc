@@ -11,12 +11,21 @@ namespace rollcall::scenario {
 
 // Called on the small stack of a fiber: received data goes to the heap.
 bool RankLink::receive() {
+  using Clock = std::chrono::steady_clock;
+  using std::chrono::milliseconds;
   pollfd ready = {connection_.number(), POLLIN, 0};
-  int count = 0;
-  while ((count = ::poll(&ready, 1, static_cast<int>(patience_.count()))) < 0 && errno == EINTR) {
-  }
-  if (count == 0) {
-    throw RankIsSilent{};
+  for (int count = 0; count <= 0;) {
+    const milliseconds left = patience_ - std::chrono::duration_cast<milliseconds>(waited_);
+    if (left.count() <= 0) {
+      throw RankIsSilent{};
+    }
+    constexpr milliseconds at_once_max = std::chrono::hours(24);  // poll takes an int
+    const Clock::time_point begin = Clock::now();
+    count = ::poll(&ready, 1, static_cast<int>(std::min(left, at_once_max).count()));
+    waited_ += Clock::now() - begin;
+    if (count < 0 && errno != EINTR) {
+      break;  // recv says why
+    }
   }
   constexpr std::size_t at_once = std::size_t{256} << 10;
   const std::size_t known = received_.size();

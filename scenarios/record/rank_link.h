@@ -12,7 +12,7 @@
 
 namespace rollcall::scenario {
 
-// Thrown when a rank has been silent for so long that it must be checked.
+// Thrown when a rank has made no call for so long that it must be checked.
 struct RankIsSilent {};
 
 class RankLink {
@@ -26,12 +26,15 @@ class RankLink {
   std::string bytes(std::int64_t count);
   // Sends a line and bytes. Sends nothing to a rank that has disconnected.
   void say(std::string_view line, std::string_view bytes = {});
+  // The rank has made a call: the patience with it begins anew.
+  void has_called() { waited_ = {}; }
 
  private:
   bool receive();
 
   real::Descriptor connection_;
   std::chrono::milliseconds patience_;
+  std::chrono::steady_clock::duration waited_{};  // for the next call
   std::string received_;
   std::size_t searched_ = 0;  // this many received bytes contain no end of a line
 };

@@ -132,6 +132,12 @@ class RankServer {
   };
 
   void answer(const Value& message) {
+    if (const Value* seconds = find(message, "sleep")) {  // not a call: a rank that polls a file makes none
+      this_rank().backend->compute(duration_of(traces::real_or(seconds, 0)));
+      succeed({});
+      return;
+    }
+    link_.has_called();
     if (find(message, "call") != nullptr) {
       calls_.push_back(traces::script_call(message));
       shorten(calls_.back().site);
@@ -156,9 +162,6 @@ class RankServer {
       const ScriptCall& made = call(host);
       const std::optional<Failure> failure = failure_of([&] { made_.manage(made); });
       confirm(failure);
-    } else if (const Value* seconds = find(message, "sleep")) {
-      this_rank().backend->compute(duration_of(traces::real_or(seconds, 0)));
-      succeed({});
     } else if (const Value* kind = find(message, "store")) {
       ask_store(traces::text_or_empty(kind), message);
     }

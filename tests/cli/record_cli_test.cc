@@ -311,7 +311,7 @@ TEST_CASE("who does not begin the job is named, and what no backend takes", "[re
   }
 }
 
-TEST_CASE("what a script came to is its report, whatever its scenario can say", "[record]") {
+TEST_CASE("how a script ended is its report, whatever its scenario can say", "[record]") {
   if (!has_torch()) {
     return;
   }
@@ -485,6 +485,23 @@ TEST_CASE("no process of a script outlives its recording", "[record]") {
                                 Contains("mistakes.py:"));
     CHECK_FALSE(stays_running("computes_for_ever"));
   }
+}
+
+TEST_CASE("a rank that polls a file that nobody writes is stopped, too", "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  const Shell shell;
+  shell.write("polls.py",
+              "import os, time, torch, torch.distributed as dist\n"
+              "dist.init_process_group('gloo')\n"
+              "dist.all_reduce(torch.ones(4))\n"
+              "while dist.get_rank() == 1 and not os.path.exists('nobody-writes-this'):\n"
+              "    time.sleep(0.1)\n"
+              "dist.barrier()\n");
+  const Outcome polls = shell.rollcall("record -n 3 --patience 2s -o out.json polls.py");
+  CHECK(polls.code == 1);
+  CHECK_THAT(polls.err, Contains("Python stack of rank 1:"));
 }
 
 TEST_CASE("a signal ends a recording with what the ranks had called, and nothing else stays", "[record]") {
