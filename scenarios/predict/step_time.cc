@@ -602,7 +602,7 @@ SimulatedStep simulate(const StepQuestion& question, const StepModel& model, int
     step.step(rank);
     synchronize();
   });
-  expects(finding_of(report.verdict) == nullptr, "a step of a model comes to its end");
+  expects(finding_of(report.verdict) == nullptr, "a step of a model ends");
   SimulatedStep simulated;
   const Time start = start_of(report.timeline);
   const Time end = report.simulated_time;

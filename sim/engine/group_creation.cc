@@ -19,7 +19,7 @@ GroupCreation::GroupCreation(std::int64_t number, Rank world_size, Rules rules)
 
 bool GroupCreation::enter(Rank rank, const RankList& ranks) {
   Participant& participant = participants_[static_cast<std::size_t>(rank)];
-  expects(participant.phase == Phase::absent, "a rank comes to a new_group once");
+  expects(participant.phase == Phase::absent, "a rank enters a new_group once");
   const auto found = std::ranges::lower_bound(ranks, rank);
   if (found != ranks.end() && *found == rank && rules_.rendezvous) {
     participant = {.phase = Phase::exchange,

@@ -273,7 +273,7 @@ bool SearchTree::has_been_at(const Decision& decision, Node& node) {
     return false;
   }
   const std::optional<StateTable::Calls>& behind = states_.behind(found.id);
-  expects(behind.has_value(), "no run comes to a state twice");
+  expects(behind.has_value(), "no run reaches a state twice");
   race_with_all(*behind);
   if (!path_.empty()) {
     path_.back().behind.insert(behind->begin(), behind->end());

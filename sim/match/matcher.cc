@@ -76,8 +76,8 @@ GroupMatcher::GroupMatcher(Rank group_size)
 
 // Records more of a call than its tensor: for the first one, one that differs, one with lists, and a rank's first.
 [[gnu::noinline]] void GroupMatcher::note(Slot& slot, const Op& op) {
-  expects(slot.phase == Slot::Phase::collecting, "a call comes to a slot that is not full");
-  expects(!slot.has(op.rank), "a member comes to a slot once");
+  expects(slot.phase == Slot::Phase::collecting, "a call enters a slot that is not full");
+  expects(!slot.has(op.rank), "a member enters a slot once");
   if (slot.arrived == 0) {
     slot.reference = op;
     slot.plain = slot.seq != 0 && !needs_every_op(op);

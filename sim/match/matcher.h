@@ -122,7 +122,7 @@ class GroupMatcher {
   bool arrive_like(Slot& slot, Rank member, Storage* input) {
     const auto rank = static_cast<std::size_t>(member);
     expects(next_[rank]++ == slot.seq, "a member's calls come in order");
-    expects(slot.tensors[rank] == nullptr, "a member comes to a slot once");
+    expects(slot.tensors[rank] == nullptr, "a member enters a slot once");
     seat(slot, rank, input != nullptr ? input : nothing());
     return slot.phase == Slot::Phase::full;
   }

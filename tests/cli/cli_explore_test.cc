@@ -101,7 +101,7 @@ TEST_CASE("the parts of a search, joined, are the search", "[cli][explore][fiber
   CHECK(shell.rollcall("explore --merge gc.json").code == 4);
 }
 
-TEST_CASE("minimize writes a scenario that comes to the same", "[cli][minimize][fiber]") {
+TEST_CASE("minimize writes a scenario with the same verdict", "[cli][minimize][fiber]") {
   const Shell shell;
   shell.write("uneven.json",
               R"({ "version": 1, "name": "uneven", "world_size": 8, "inputs": [5, 6, 6, 6, 6, 6, 6, 6],
@@ -168,7 +168,7 @@ TEST_CASE("a search proves how a rank ends that receives from anyone beside name
   CHECK(explored("anyone_under_another_tag")["exhaustive"] == true);
 }
 
-TEST_CASE("a search with a checkpoint goes on where it was ended, and comes to the same",
+TEST_CASE("a search with a checkpoint goes on where it was ended, and has the same result",
           "[cli][explore][fiber]") {
   const Shell shell;
   shell.write("gc.json", finaliser);

@@ -127,7 +127,7 @@ class Comparison {
 
 }  // namespace
 
-TEST_CASE("the judge alone comes to the engine's verdict from the recorded ops of scenarios",
+TEST_CASE("the judge alone reaches the engine's verdict from the recorded ops of scenarios",
           "[recorded-judge][fiber]") {
   Comparison comparison;
   for (const fs::path& file : test::shipped_scenarios()) {
@@ -146,7 +146,7 @@ TEST_CASE("the judge alone comes to the engine's verdict from the recorded ops o
   CHECK(comparison.compared("scenarios") > 200);
 }
 
-TEST_CASE("the judge alone comes to the engine's verdict from the recorded ops of generated jobs",
+TEST_CASE("the judge alone reaches the engine's verdict from the recorded ops of generated jobs",
           "[recorded-judge][fiber]") {
   Comparison comparison;
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
@@ -156,7 +156,7 @@ TEST_CASE("the judge alone comes to the engine's verdict from the recorded ops o
   CHECK(comparison.compared("generated jobs") > 390);
 }
 
-TEST_CASE("the judge alone comes to the engine's verdict from the recorded ops of golden programs",
+TEST_CASE("the judge alone reaches the engine's verdict from the recorded ops of golden programs",
           "[recorded-judge][fiber]") {
   Comparison comparison;
   for (const auto& path : golden::golden_files(golden::golden_folder())) {

@@ -42,7 +42,7 @@ struct Ranks {
   std::vector<Rank> log;
 };
 
-void never() { throw std::logic_error("no rank parks, so nothing comes to rest"); }
+void never() { throw std::logic_error("no rank parks, so nothing settles"); }
 
 }  // namespace
 

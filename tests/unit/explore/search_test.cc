@@ -322,7 +322,7 @@ TEST_CASE("with at most so many steps from the usual way, a search says that it 
   CHECK(bounded.tally.schedules() < whole.tally.schedules());
 }
 
-TEST_CASE("a search tells how many schedules there seem to be, and comes to their number",
+TEST_CASE("a search estimates how many schedules there are, and then finds that many",
           "[explore][fiber]") {
   const scenario::Scenario scenario =
       scenario::load_scenario(ROLLCALL_SOURCE_DIR "/tests/data/explore/work_queue.json");

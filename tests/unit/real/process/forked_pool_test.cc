@@ -55,7 +55,7 @@ TEST_CASE("a result may be larger than any pipe", "[process]") {
   CHECK(all.endings.front().result == std::string(3'000'000, 'x'));
 }
 
-TEST_CASE("whatever becomes of one piece of work is nothing to the others", "[process]") {
+TEST_CASE("how one piece of work ends does not affect the others", "[process]") {
   const ForkLimits limits{.jobs = 2, .time = 100 * second, .memory_bytes = 200 * 1024 * 1024};
   const Collected all = run_all(6, limits, [](std::size_t index) -> std::string {
     switch (index) {
