@@ -251,8 +251,9 @@ bool place_agrees(const json& expect, const Report& report) {
     return names_key(report, at["key"]);
   }
   if (at.contains("group")) {
+    const auto group = at["group"].get<std::string>();
     return std::ranges::any_of(places_of(report),
-                               [&](const Place& place) { return place.call.group == at["group"]; });
+                               [&group](const Place& place) { return place.call.group == group; });
   }
   return at.empty() || culprits_agree(expect, report);  // only a rank is given
 }

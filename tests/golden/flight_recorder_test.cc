@@ -145,7 +145,7 @@ TEST_CASE("a fault is placed in the group and the call that the truth names", "[
     const Diagnosis diagnosis = diagnose(files_in(set / "pickle"));
     CAPTURE(set.filename().string(), summary(diagnosis));
     REQUIRE(diagnosis.finding.at);
-    CHECK(diagnosis.group_name == truth.at("group").at("name"));
+    CHECK(diagnosis.group_name == truth.at("group").at("name").get<std::string>());
     CHECK(diagnosis.finding.at->call.seq == truth.at("collective_seq_id"));
   }
 }

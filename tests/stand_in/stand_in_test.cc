@@ -38,7 +38,6 @@
 namespace rollcall {
 namespace {
 
-using Catch::Matchers::Contains;
 using compare::Claim;
 
 using StandIn = test::UseStandIn;

@@ -321,6 +321,17 @@ TEST_CASE("Boost stays inside the few files that need it", "[tidy]") {
   CHECK(offences == Offences{});
 }
 
+TEST_CASE("tests take matchers from tests/catch.h, which has those of Catch2's versions 2 and 3", "[tidy]") {
+  Offences offences;
+  for (const SourceFile& file : source_tree()) {
+    if (file.path != "tests/catch.h") {
+      auto found = find_in_code({file}, {"tests"}, R"(\bCatch::Matchers\b)");
+      offences.insert(offences.end(), found.begin(), found.end());
+    }
+  }
+  CHECK(offences == Offences{});
+}
+
 TEST_CASE("no header drags in a JSON parser", "[tidy]") {
   Offences offences;  // nlohmann/json_fwd.hpp names the types, and costs a second less per includer
   for (const SourceFile& file : source_tree()) {

@@ -68,17 +68,15 @@ TEST_CASE("an error of one rank is everybody's CheckpointException", "[fiber][ch
   });
   CHECK_THAT(
       wrong_size.of(0).exception,
-      Catch::Matchers::Contains(
-          "ValueError: Size mismatch between saved torch.Size([2]) and current: torch.Size([3]) for a"));
+      Contains("ValueError: Size mismatch between saved torch.Size([2]) and current: torch.Size([3]) for a"));
 }
 
 TEST_CASE("a checkpoint that nobody saved is missed in the release's words", "[fiber][checkpoint]") {
   const auto load = [](Rank) { checkpoint::load({{"a", Tensor::ones({2})}}, "none"); };
-  CHECK_THAT(
-      run_on(TorchRelease::v2_6, 1, load).of(0).exception,
-      Catch::Matchers::Contains("FileNotFoundError: [Errno 2] No such file or directory: 'none/.metadata'"));
+  CHECK_THAT(run_on(TorchRelease::v2_6, 1, load).of(0).exception,
+             Contains("FileNotFoundError: [Errno 2] No such file or directory: 'none/.metadata'"));
   CHECK_THAT(run_on(TorchRelease::v2_14, 1, load).of(0).exception,
-             Catch::Matchers::Contains("AssertionError: metadata is None; global metadata read failed"));
+             Contains("AssertionError: metadata is None; global metadata read failed"));
   CHECK(run_on(TorchRelease::v1_13, 1, load).of(0).exception ==
         "AttributeError: module 'torch.distributed.checkpoint' has no attribute 'load'");
 }
@@ -102,7 +100,7 @@ TEST_CASE("a group without rank 0 cannot save with PyTorch 2.6", "[fiber][checkp
   };
   CHECK(std::holds_alternative<Completed>(run_on(TorchRelease::v2_14, 3, body).verdict));
   CHECK_THAT(run_on(TorchRelease::v2_6, 3, body).of(1).exception,
-             Catch::Matchers::Contains("Global rank 0 is not part of group"));
+             Contains("Global rank 0 is not part of group"));
 }
 
 TEST_CASE("without distribution each rank saves its own", "[fiber][checkpoint]") {

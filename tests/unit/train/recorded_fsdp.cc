@@ -83,7 +83,7 @@ void check_rank(const json& theirs, const RankTrace& ours) {
   const json& values = theirs["values"];
   REQUIRE(ours.values.size() == values.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
-    CHECK(ours.values[i].first == values[i][0]);
+    CHECK(ours.values[i].first == values[i][0].get<std::string>());
     INFO(ours.values[i].second << "\n" << values[i].dump());
     CHECK(is_close(json::parse(ours.values[i].second), values[i][1]));
   }
