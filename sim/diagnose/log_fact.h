@@ -22,6 +22,7 @@ struct LogFact {
     wrote,          // there is a log of this rank
     calls,          // DETAIL: this rank makes this call
     raised,         // an error of this rank's own program; `text` has it
+    logged,         // likewise, and its log goes on as before: the program survived it
     aborted,        // Gloo ended this rank: it was sent more than it expected. `text`: "12 vs 8" bytes
     lost_peer,      // a call of this rank failed because another rank was gone
     gave_up,        // a call of this rank did not finish in time

@@ -109,7 +109,7 @@ class LogJudge {
         return diagnosis;
       }
     }
-    for (const auto judge : {judge_silence, judge_host_stacks, judge_devices}) {
+    for (const auto judge : {judge_silence, judge_host_stacks, judge_devices, judge_logged_errors}) {
       if (std::optional<Diagnosis> diagnosis = judge(facts_)) {
         return diagnosis;
       }
@@ -507,7 +507,8 @@ void explain(const Diagnosis& log, Diagnosis& diagnosis) {
   diagnosis.may_be_healthy = false;
 }
 
-void agree(const std::vector<LogFact>& facts, const std::string& source, Diagnosis& diagnosis) {
+void agree(const std::vector<LogFact>& facts, const Diagnosis& log, const std::string& source,
+           Diagnosis& diagnosis) {
   diagnosis.evidence.push_back(fmt::format("the log agrees: {}", source));
   if (diagnosis.may_be_healthy && !is_final(facts)) {
     return;  // two views of one moment
@@ -516,7 +517,7 @@ void agree(const std::vector<LogFact>& facts, const std::string& source, Diagnos
   if (diagnosis.confidence == Confidence::low) {
     diagnosis.confidence = Confidence::medium;
   } else if (is_final(facts) &&
-             diagnosis.alternatives.empty()) {  // a log tells which rank, but not which call
+             (diagnosis.alternatives.empty() || log.finding.kind == diagnosis.finding.kind)) {
     diagnosis.confidence = Confidence::high;
   }
 }
@@ -548,7 +549,7 @@ void add_log_evidence(const std::vector<LogFact>& facts, bool has_moved, Diagnos
       explain(*log, diagnosis);
       return;
     }
-    agree(facts, source, diagnosis);
+    agree(facts, *log, source, diagnosis);
     return;
   }
   // A stack is a view of a job that may be at work. If no rank waits in the recordings, it accuses no rank. A list of

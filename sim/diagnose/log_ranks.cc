@@ -131,6 +131,11 @@ std::optional<Diagnosis> judge_fewest_calls(const std::map<Rank, LoggedCalls>& l
   return diagnosis;
 }
 
+std::string error_evidence(const LogFact& error) {
+  return fmt::format("{}: {}{}", error.place, error.text,
+                     error.site.empty() ? "" : fmt::format(" (at {})", error.site));
+}
+
 }  // namespace
 
 Diagnosis diagnosis_of(FindingKind kind, Confidence confidence, RankSet culprits) {
@@ -168,9 +173,7 @@ std::optional<Diagnosis> judge_errors(const std::vector<LogFact>& facts) {
   diagnosis.finding.cause = shown.text;
   diagnosis.finding.advice = "fix that error first; the errors of the other ranks follow from it";
   if (error != nullptr) {
-    diagnosis.evidence.push_back(
-        fmt::format("{}: {}{}", error->place, error->text,
-                    error->site.empty() ? "" : fmt::format(" (at {})", error->site)));
+    diagnosis.evidence.push_back(error_evidence(*error));
   }
   if (root != nullptr && root->ranks == culprits) {
     diagnosis.evidence.push_back(fmt::format("{}: torchrun saw it fail first: {}", root->place, root->text));
@@ -179,6 +182,23 @@ std::optional<Diagnosis> judge_errors(const std::vector<LogFact>& facts) {
     diagnosis.evidence.push_back(fmt::format("{} only that a peer is gone, or did not arrive",
                                              with_verb(victims, "reports", "report")));
   }
+  return diagnosis;
+}
+
+std::optional<Diagnosis> judge_logged_errors(const std::vector<LogFact>& facts) {
+  const LogFact* error = first_of(facts, Kind::logged);
+  if (error == nullptr) {
+    return std::nullopt;
+  }
+  const std::string who = ranks_phrase(ranks_with(facts, Kind::logged));
+  Diagnosis diagnosis = diagnosis_of(FindingKind::no_fault, Confidence::low, {});
+  diagnosis.may_be_healthy = true;
+  diagnosis.finding.headline =
+      fmt::format("{} logged an error and went on; nothing else here shows a fault", who);
+  diagnosis.finding.cause = error->text;
+  diagnosis.evidence.push_back(error_evidence(*error));
+  diagnosis.would_settle.push_back(
+      fmt::format("a dump or a stack of {}: other threads may write while the program has ended", who));
   return diagnosis;
 }
 
@@ -191,8 +211,7 @@ std::optional<Diagnosis> judge_ends(const std::vector<LogFact>& facts) {
   constexpr std::array<End, 3> ends = {{
       {Kind::ended, FindingKind::crashed_rank,
        "read what the rank printed last, and the kernel's log for a kill; the other ranks wait for a process "
-       "that "
-       "is no longer there"},
+       "that is no longer there"},
       {Kind::stopped, FindingKind::stuck_host,
        "let the process continue, or find out what blocks it: the stack says where"},
       {Kind::exited, FindingKind::early_exit,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <ranges>
 #include <utility>
@@ -52,8 +53,8 @@ constexpr std::array<std::string_view, 7> of_nobody = {
     "CollectiveFingerPrint", "monitoredBarrier", "ChildFailedError",      "SignalException",
     "KeyboardInterrupt",     "SystemExit",       "ProcessRaisedException"};
 
-// torch.multiprocessing.spawn names the first of its processes to fail, before that one's traceback or as an error of its
-// own. On one machine, their numbers are the ranks.
+// torch.multiprocessing.spawn names the first of its processes to fail, before that one's traceback or as an error of
+// its own. On one machine, their numbers are the ranks.
 constexpr std::string_view spawned_raised = "-- Process ";
 constexpr std::string_view spawned_ended = "ProcessExitedException: process ";
 
@@ -154,13 +155,78 @@ std::map<Rank, std::vector<NumberedLine>> lines_by_rank(std::string_view bytes, 
   return by_rank;
 }
 
+// A line without what differs each time it is written: "step 41: loss 2.3" is "step #: loss #.#". Empty for a line that
+// says too little, and for c10d's own, "[W1125 10:00:01 socket.cpp", which a process that ends writes as well.
+std::string shape_of(std::string_view line) {
+  constexpr std::size_t shape_max = 60;
+  constexpr std::ptrdiff_t letters_min = 4;
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  const bool is_of_c10d = line.size() > 2 && line[0] == '[' &&
+                          std::string_view("EFIW").find(line[1]) != std::string_view::npos &&
+                          (is_digit(line[2]) || line[2] == ' ');
+  std::string shape;
+  for (const char c : line) {
+    if (!is_digit(c) || !shape.ends_with('#')) {
+      shape += is_digit(c) ? '#' : c;
+    }
+    if (shape.size() == shape_max) {
+      break;
+    }
+  }
+  return is_of_c10d || std::ranges::count_if(shape, is_letter) < letters_min ? "" : shape;
+}
+
 // An error, and how it is reported.
 struct ReportedError {
-  std::int64_t number = 0;  // of its line
+  std::int64_t begin = 0;   // the line of its traceback's title
+  std::int64_t number = 0;  // of its own line
   LogFact fact;
   bool is_traceback = false;
   bool is_chained = false;      // to the error before it
   bool is_beside_main = false;  // of a thread or a destructor
+};
+
+// Where a log returns to what it wrote before.
+class Returns {
+ public:
+  void add(std::string_view line, std::int64_t number) {
+    std::string shape = shape_of(line);
+    if (shape.empty()) {
+      return;
+    }
+    const auto known = first_.find(shape);
+    if (known != first_.end()) {
+      lines_.push_back({number, known->second});
+    } else if (first_.size() < shapes_max) {
+      first_.emplace(std::move(shape), number);
+    }
+  }
+
+  // Calls `found` for each error that is followed by a line like one before it. `errors`: by line number.
+  template <typename Found>
+  void follow(std::vector<ReportedError>& errors, Found found) const {
+    auto line = lines_.rbegin();
+    std::int64_t earliest = std::numeric_limits<std::int64_t>::max();  // of the lines that are repeated later
+    for (auto error = errors.rbegin(); error != errors.rend(); ++error) {
+      for (; line != lines_.rend() && line->number > error->number; ++line) {
+        earliest = std::min(earliest, line->first);
+      }
+      if (earliest < error->begin) {
+        found(*error);
+      }
+    }
+  }
+
+ private:
+  struct Line {
+    std::int64_t number;
+    std::int64_t first;  // the first line of this shape
+  };
+  static constexpr std::size_t shapes_max = 4096;
+
+  std::map<std::string, std::int64_t, std::less<>> first_;
+  std::vector<Line> lines_;
 };
 
 // An error that ends a program is its last one. One before was logged, and the program went on.
@@ -195,16 +261,26 @@ class ErrorReader {
     while (next_ < lines_.size()) {
       const auto [number, line] = lines_[next_++];
       if (line.starts_with(traceback)) {
+        const std::size_t known = errors_.size();
         read_traceback(has_one_of(before_, chained), has_one_of(before_, beside_main));
+        if (errors_.size() > known) {
+          errors_.back().begin = number;
+        }
       } else if (line.starts_with(terminate)) {
         add(std::string(line) + " " + rest_of_message(), {}, number);
       } else if (line.starts_with(fatal)) {
         add(std::string(line), {}, number);
       } else if (line.starts_with(spawned_raised)) {
         spawned_ = rank_after(line, spawned_raised).value_or(-1);
+      } else {
+        returns_.add(line, number);
       }
       before_ = line.empty() ? before_ : line;
     }
+    returns_.follow(errors_, [](ReportedError& error) {
+      const bool is_own = error.is_traceback && error.fact.kind == Kind::raised;
+      error.fact.kind = is_own ? Kind::logged : error.fact.kind;
+    });
     drop_handled(errors_);
     drop_consequences(errors_);
     return std::move(errors_);
@@ -288,6 +364,7 @@ class ErrorReader {
   const std::vector<NumberedLine>& lines_;
   std::size_t next_ = 0;
   Rank rank_;
+  Returns returns_;
   Rank spawned_ = -1;  // whose traceback follows, as torch.multiprocessing.spawn says
   const std::string& file_;
   std::vector<ReportedError> errors_;

@@ -21,8 +21,8 @@ bool looks_like_python_errors(std::string_view bytes);
 // `rank`: from the file's name, for lines that do not begin with "[rank2]:"; -1 if the name has none.
 std::vector<check::LogFact> read_python_errors(std::string_view bytes, Rank rank, const std::string& file);
 
-// Classifies an error by its text, "RuntimeError: Socket Timeout", and by where it was raised; no frames: unknown. Empty
-// if the error says nothing about its own rank because others stopped that rank.
+// Classifies an error by its text, "RuntimeError: Socket Timeout", and by where it was raised; no frames: unknown.
+// Empty if the error says nothing about its own rank because others stopped that rank.
 std::optional<check::LogFact::Kind> kind_of_error(std::string_view text, const check::DumpStack& frames = {});
 
 }  // namespace rollcall::traces

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "sim/diagnose/dump_judge.h"
+#include "sim/diagnose/log_judge.h"
 #include "tests/catch.h"
 #include "tests/unit/traces/folder.h"
 #include "traces/formats/recordings.h"
@@ -101,6 +102,28 @@ TEST_CASE("a program's own error is told from one that others cause", "[job-log]
   CHECK(of_lost->front().kind == Kind::lost_peer);
   CHECK(of_lost->front().ranks == RankSet{1});
   CHECK(of_lost->front().op == "all_reduce");
+}
+
+TEST_CASE("a rank whose log goes on after an error as before it has survived the error", "[job-log]") {
+  const std::string before = "setting up\nepoch 0 step 10: loss 2.31\nepoch 0 step 20: loss 2.25\n";
+  const std::string error =
+      "ERROR: a bad sample\nTraceback (most recent call last):\n  File \"train.py\", line 7, in load\n"
+      "ValueError: bad sample\n";
+  const auto kind_of = [](const std::string& log) {
+    const auto facts = read_text_evidence(log, 1, "rank_1.log");
+    REQUIRE(facts);
+    REQUIRE(facts->size() == 1);
+    return facts->front().kind;
+  };
+  CHECK(kind_of(before + error + "epoch 1 step 5: loss 1.97\n") == Kind::logged);
+  CHECK(kind_of(before + error) == Kind::raised);
+  CHECK(kind_of(before + error + "[W1125 10:00:01.1 ProcessGroupNCCL.cpp:1250] Warning: not destroyed\n") ==
+        Kind::raised);
+  CHECK(kind_of("[W1 a.cpp:1] Warning: x\n" + error + "[W2 a.cpp:1] Warning: x\n") == Kind::raised);
+  CHECK(kind_of(error + "summary: 12 steps\nsummary: 13 steps\n") == Kind::raised);
+  const auto survived = check::judge_log(*read_text_evidence(before + error + before, 1, "rank_1.log"));
+  REQUIRE(survived);
+  CHECK((survived->finding.kind == FindingKind::no_fault && survived->may_be_healthy));
 }
 
 TEST_CASE("an error of a network that the program reads from is its own, and c10d's is not", "[job-log]") {

@@ -15,8 +15,7 @@ std::string wrapper_line(int rank, int other, const std::string& mine, const std
   return fmt::format(
       "RuntimeError: Detected mismatch between collectives on ranks. Rank {} is running collective: "
       "CollectiveFingerPrint({}), but Rank {} is running collective: CollectiveFingerPrint({}).Collectives "
-      "differ in "
-      "the following aspects: \t Op type: ALLREDUCEvs BROADCAST\n",
+      "differ in the following aspects: \t Op type: ALLREDUCEvs BROADCAST\n",
       rank, mine, other, theirs);
 }
 
@@ -116,8 +115,7 @@ TEST_CASE("the desync report names who did not join", "[traces]") {
 
 TEST_CASE("NCCL RAS names ranks behind and ranks ahead", "[traces]") {
   const std::string head =
-      "#0-0 (27a079b828ff1a75) MISMATCH\n  Communicator ranks have different collective "
-      "operation counts\n";
+      "#0-0 (27a079b828ff1a75) MISMATCH\n  Communicator ranks have different collective operation counts\n";
   const Folder folder;
   folder.write("ras.txt", head +
                               "  26 ranks have launched up to operation 6650\n"
