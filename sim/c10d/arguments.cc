@@ -323,8 +323,7 @@ std::string_view element_type(Dtype dtype) {
 std::string tensor_options(const Storage& tensor) {
   return fmt::format(
       "TensorOptions(dtype={}, device=cpu, layout=Strided, requires_grad=false (default), "
-      "pinned_memory=false "
-      "(default), memory_format=(nullopt))",
+      "pinned_memory=false (default), memory_format=(nullopt))",
       element_type(tensor.dtype));
 }
 

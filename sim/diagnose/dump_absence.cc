@@ -165,12 +165,7 @@ class AbsenceJudge {
 
   // A rank that waits in a Gloo message looks like one that does nothing.
   void doubt_messages(Diagnosis& diagnosis) const {
-    const bool has_messages =
-        std::any_of(job_.view.ranks.begin(), job_.view.ranks.end(), [](const RankOps& ops) {
-          return std::any_of(ops.dump->records.begin(), ops.dump->records.end(),
-                             [](const DumpRecord& record) { return record.unrecorded > 0; });
-        });
-    if (!has_messages && !waits_unrecorded()) {
+    if (!has_unrecorded_messages(job_) && !waits_unrecorded()) {
       return;
     }
     if (diagnosis.finding.kind != FindingKind::p2p_mismatch) {
@@ -179,8 +174,7 @@ class AbsenceJudge {
     }
     diagnosis.would_settle.push_back(
         fmt::format("the host stacks of {} (py-spy dump): Gloo's recorder keeps no messages, so a rank that "
-                    "waits in one looks "
-                    "like one that does nothing",
+                    "waits in one looks like one that does nothing",
                     ranks_phrase(absent_)));
   }
 

@@ -195,6 +195,13 @@ RankSet ranks_without_messages(const DumpCase& job) {
   return ranks;
 }
 
+bool has_unrecorded_messages(const DumpCase& job) {
+  return std::ranges::any_of(job.view.ranks, [](const RankOps& ops) {
+    return std::ranges::any_of(ops.dump->records,
+                               [](const DumpRecord& record) { return record.unrecorded > 0; });
+  });
+}
+
 RankSet ranks_of(const WaitNode& node) { return RankSet::of(node.ranks); }
 
 RankSet blockers_of(const WaitNode& node) {

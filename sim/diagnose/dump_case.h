@@ -13,8 +13,8 @@ namespace rollcall::check {
 
 // The advice that settles what a single moment leaves open.
 inline constexpr const char* second_dump =
-    "a second dump, later than the job's longest pause lasts: if the same calls are unfinished then, it hangs "
-    "(--hung, if that is known)";
+    "a second dump, later than the job's longest pause lasts: if the same calls are unfinished then, it "
+    "hangs (--hung, if that is known)";
 
 // Whether the dumps show that time passed without progress. They do not say when they were written.
 enum class Progress : std::uint8_t {
@@ -85,6 +85,9 @@ std::string group_phrase(const DumpGroup& group);
 RankSet ranks_without_dump(const JobDump& job);
 // The ranks whose recorder skips messages, as Gloo's does: it does not show that they wait in one.
 RankSet ranks_without_messages(const DumpCase& job);
+
+// True if ranks made messages that their recorders counted but did not keep.
+bool has_unrecorded_messages(const DumpCase& job);
 RankSet ranks_of(const WaitNode& node);
 RankSet blockers_of(const WaitNode& node);
 

@@ -313,8 +313,7 @@ void MismatchJudge::word(const Blamed& blamed, const Shift& shift, Diagnosis& di
             "{} made the call before it once more: its loop went on when the others' had ended", who);
         finding.advice =
             "give all ranks equally many inputs there, let them agree to end the loop (all_reduce a flag), "
-            "or make "
-            "the call on none";
+            "or make the call on none";
       }
       break;
     case Shift::Kind::repeated:

@@ -244,9 +244,7 @@ void doubt_standing(const DumpCase& job, Diagnosis& diagnosis) {
   diagnosis.confidence = Diagnosis::Confidence::low;
   diagnosis.evidence.emplace_back(
       "nothing shows that the job made progress: ranks that wait for a group, a communicator, a key of the "
-      "store "
-      "or their "
-      "own host would leave the same, and roots, reduce ops and splits are not recorded");
+      "store or their own host would leave the same, and roots, reduce ops and splits are not recorded");
   diagnosis.would_settle.emplace_back(second_dump);
 }
 
@@ -258,22 +256,17 @@ void doubt_gloo(const DumpCase& job, Diagnosis& diagnosis) {
     return;
   }
   diagnosis.confidence = std::max(diagnosis.confidence, Diagnosis::Confidence::medium);
-  const bool has_messages = std::any_of(job.view.ranks.begin(), job.view.ranks.end(), [](const RankOps& ops) {
-    return std::any_of(ops.dump->records.begin(), ops.dump->records.end(),
-                       [](const DumpRecord& record) { return record.unrecorded > 0; });
-  });
   if (std::optional<std::string> uneven = uneven_end(job)) {
     diagnosis.confidence = Diagnosis::Confidence::low;
     diagnosis.evidence.push_back(*std::move(uneven));
     diagnosis.would_settle.push_back(
         "the logs of all ranks: Gloo's recorder retires a call that failed, too");
   }
-  if (has_messages) {
+  if (has_unrecorded_messages(job)) {
     diagnosis.confidence = Diagnosis::Confidence::low;
     diagnosis.would_settle.push_back(
         "the host stacks of all ranks (py-spy dump): Gloo's recorder keeps no messages, so a rank that waits "
-        "in one "
-        "looks like one that does not");
+        "in one looks like one that does not");
   }
 }
 

@@ -29,8 +29,7 @@ std::optional<Verdict> judge_training(const std::vector<RankTraining>& ranks, bo
                                  other->parameters, other->parameters == 1 ? "" : "s", ranks.front().rank);
   finding.cause = fmt::format(
       "{} stepped optimizers of their own ({} step{} on rank {}{}), and no call carried gradients or "
-      "parameters "
-      "between them",
+      "parameters between them",
       ranks_phrase(finding.culprits), other->steps, other->steps == 1 ? "" : "s", other->rank,
       origin_of(step));
   finding.advice =

@@ -13,8 +13,7 @@ namespace {
 
 constexpr std::string_view device_text =
     "TensorOptions(dtype=float (default), device={}, layout=Strided (default), requires_grad=false "
-    "(default), "
-    "pinned_memory=false (default), memory_format=(nullopt))";
+    "(default), pinned_memory=false (default), memory_format=(nullopt))";
 
 // OpType (torch/csrc/distributed/c10d/Work.hpp), by number.
 constexpr std::array<std::string_view, 17> op_types{"BROADCAST",

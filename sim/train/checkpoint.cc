@@ -361,8 +361,7 @@ void compare_keys(const StateDict& state, const CheckpointOptions& options, Site
   if (keys != theirs) {
     warn(
         "UserWarning: Detected mismatched keys in state dict after all gather! This behavior is unsupported "
-        "and may "
-        "cause errors may cause errors.");
+        "and may cause errors may cause errors.");
   }
 }
 

@@ -112,8 +112,7 @@ void CoalescingManager::check_sizes() const {
         call.filled.numel() != ranks * call.given.numel()) {
       throw RuntimeError(
           fmt::format("ProcessGroupGloo::allgather_coalesced: invalid size of output tensor at index {} "
-                      "(expected length {}, got "
-                      "{})",
+                      "(expected length {}, got {})",
                       i, tuple_text(call.given.shape()), tuple_text(chunk_of(call.filled, ranks))));
     }
     if (calls_.front().kind == OpKind::reduce_scatter_tensor &&

@@ -130,11 +130,9 @@ void DistributedDataParallel::check_options() const {
   if (knows_newest && options_.broadcast_buffers) {
     warn(
         "FutureWarning: `broadcast_buffers` is deprecated. Use `forward_sync_buffers` instead. IMPORTANT: "
-        "unlike "
-        "`broadcast_buffers=False`, `forward_sync_buffers=False` still syncs buffers at init. If you rely on "
-        "buffers NOT being synced at init (e.g. rank-local buffers), keep using `broadcast_buffers=False` "
-        "until "
-        "`init_sync_buffers` is available.");
+        "unlike `broadcast_buffers=False`, `forward_sync_buffers=False` still syncs buffers at init. If you "
+        "rely on buffers NOT being synced at init (e.g. rank-local buffers), keep using "
+        "`broadcast_buffers=False` until `init_sync_buffers` is available.");
   }
 }
 
@@ -176,8 +174,7 @@ void DistributedDataParallel::verify_parameter_counts(Site site) const {
     if (theirs != mine) {
       throw RuntimeError(
           fmt::format("DDP expects same model across all ranks, but Rank {} has {} params, while rank {} has "
-                      "inconsistent "
-                      "{} params.",
+                      "inconsistent {} params.",
                       group_.rank(), mine, rank, theirs));
     }
   }
@@ -233,8 +230,7 @@ Rank DistributedDataParallel::find_common_rank(bool is_candidate, Site site) con
   if (chosen == -1) {
     throw ValueError(
         "BUG! Expected rank_cond to be true for at least one process. This indicates a bug in PyTorch, "
-        "please "
-        "report an issue.");
+        "please report an issue.");
   }
   return chosen;
 }

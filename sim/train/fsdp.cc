@@ -76,8 +76,7 @@ FullyShardedDataParallel::FullyShardedDataParallel(const std::vector<Module>& un
     if (!options_.group || !options_.replicate_group) {
       throw ValueError(
           "Manual wrapping with ShardingStrategy.HYBRID_SHARD requires explicit specification of process "
-          "group or "
-          "device_mesh.");
+          "group or device_mesh.");
     }
     replicas_ = options_.replicate_group.size();
   }

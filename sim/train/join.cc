@@ -127,9 +127,8 @@ bool Join::shadow_once(std::int64_t iteration) {
   if (iteration > skew_warning_threshold) {
     warn(
         fmt::format("Detected uneven input skew of greater than {}. This means that rank {} has at least {} "
-                    "fewer inputs than "
-                    "other currently-active ranks. This level of skew could lead to performance degradation "
-                    "during training.",
+                    "fewer inputs than other currently-active ranks. This level of skew could lead to "
+                    "performance degradation during training.",
                     skew_warning_threshold, group_.rank(), skew_warning_threshold));
   }
   if (ranks_not_joined() == 0) {

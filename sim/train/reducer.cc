@@ -24,8 +24,7 @@ TensorList values_of(const std::vector<Parameter*>& parameters) {
 // never sees it.
 void warn_about_detection() {
   warn(
-      "Warning: find_unused_parameters=True was specified in DDP constructor, but did not find any "
-      "unused "
+      "Warning: find_unused_parameters=True was specified in DDP constructor, but did not find any unused "
       "parameters in the forward pass. This flag results in an extra traversal of the autograd graph every "
       "iteration,  which can adversely affect performance. If your model indeed never has any unused "
       "parameters in the forward pass, consider turning this flag off. Note that this warning may be a false "

@@ -96,8 +96,7 @@ void Reducer::mark_variable_ready_dense(std::uint32_t index) {
     if ((detects_unused_parameters() || is_first_static_iteration()) && used_[index] != 0) {
       throw RuntimeError(
           "Encountered gradient which is undefined, but still allreduced by DDP reducer. This indicates a "
-          "bug in "
-          "DDP implementation, please report a bug with a repro to PyTorch.");
+          "bug in DDP implementation, please report a bug with a repro to PyTorch.");
     }
   } else if (divides_in_place() && !parameter.grad.is_meta()) {
     parameter.grad.mul_(1.0 / divisor_);
@@ -222,8 +221,7 @@ void Reducer::reduce_delayed(Site site) {
   if (!expects_gradients_) {
     throw RuntimeError(
         "expect_autograd_hooks_ INTERNAL ASSERT FAILED at "
-        "\"./torch/csrc/distributed/c10d/reducer.cpp\":1490, please "
-        "report a bug to PyTorch. ");
+        "\"./torch/csrc/distributed/c10d/reducer.cpp\":1490, please report a bug to PyTorch. ");
   }
   finalize_backward();
 }
@@ -310,9 +308,8 @@ void Reducer::shadow_buckets() {
 void Reducer::shadow_unused_map() {
   if (iteration_ == 0) {
     warn(
-        "warning: this rank has never run forward, and DDP still sends its map of used parameters: in "
-        "torch that "
-        "is uninitialized memory, so which parameters count as used is random");
+        "warning: this rank has never run forward, and DDP still sends its map of used parameters: in torch "
+        "that is uninitialized memory, so which parameters count as used is random");
   }
   const Scope scope("ddp.unused_shadow", unused_pairing_);
   all_reduce(used_everywhere_, {.group = options_.group, .async_op = true}, {});

@@ -146,10 +146,9 @@ void Reducer::ensure_prior_reduction_finished() const {
       "Expected to have finished reduction in the prior iteration before starting a new one. This error "
       "indicates that your module has parameters that were not used in producing loss. {}making sure all "
       "`forward` function outputs participate in calculating loss. \nIf you already have done the above, "
-      "then "
-      "the distributed data parallel module wasn't able to locate the output tensors in the return value of "
-      "your module's `forward` function. Please include the loss function and the structure of the return "
-      "value of `forward` of your module when reporting this issue (e.g. list, dict, iterable).{}",
+      "then the distributed data parallel module wasn't able to locate the output tensors in the return "
+      "value of your module's `forward` function. Please include the loss function and the structure of the "
+      "return value of `forward` of your module when reporting this issue (e.g. list, dict, iterable).{}",
       remedy, unready_parameters()));
 }
 
@@ -163,9 +162,8 @@ void Reducer::refuse_marking_twice(std::uint32_t index) const {
                         parameters_[index]->name)
           : fmt::format("Parameter at index {} has been marked as ready twice.", index);
   throw RuntimeError(fmt::format(
-      "Expected to mark a variable ready only once. This error is caused by one of the following reasons: "
-      "1) Use of a module parameter outside the `forward` function. Please make sure model parameters are "
-      "not "
+      "Expected to mark a variable ready only once. This error is caused by one of the following reasons: 1) "
+      "Use of a module parameter outside the `forward` function. Please make sure model parameters are not "
       "shared across multiple concurrent forward-backward passes. or try to use _set_static_graph() as a "
       "workaround if this module graph does not change during training loop.2) Reused parameters in multiple "
       "reentrant backward passes. For example, if you use multiple `checkpoint` functions to wrap the same "
@@ -173,8 +171,7 @@ void Reducer::refuse_marking_twice(std::uint32_t index) const {
       "backward passes multiple times, and hence marking a variable ready multiple times. DDP does not "
       "support such use cases in default. You can try to use _set_static_graph() as a workaround if your "
       "module graph does not change over iterations.\n{} This means that multiple autograd engine  hooks "
-      "have "
-      "fired for this particular parameter during this iteration.{}",
+      "have fired for this particular parameter during this iteration.{}",
       which,
       options_.name_parameters ? ""
                                : " You can set the environment variable TORCH_DISTRIBUTED_DEBUG to either "

@@ -19,8 +19,7 @@ constexpr const char* even_inputs_advice =
     "wrap the loop in Join (torch.distributed.algorithms.join.Join, with enable=True), or give every rank "
     "the same number of inputs (drop_last=True, DistributedSampler)";
 constexpr const char* extra_call_advice =
-    "move the collective out of the branch that only some ranks take, or let every rank of the group take "
-    "it";
+    "move the collective out of the branch that only some ranks take, or let every rank of the group take it";
 constexpr const char* left_early_advice =
     "let every rank of the group reach this call: look for a branch, an early return or a loop bound that "
     "depends on the rank";
@@ -205,9 +204,8 @@ void word_uneven_steps(const RankSet& ended, std::size_t made, std::size_t wante
                               with_verb(place.waiting, "waits", "wait"), wanted);
   finding.advice =
       "let every rank run the same number of iterations: no break, continue or no_sync that depends on the "
-      "rank; if inputs "
-      "run out, give every rank the same number of steps (DistributedSampler, drop_last=True), or wrap the "
-      "loop in Join (torch.distributed.algorithms.join.Join)";
+      "rank; if inputs run out, give every rank the same number of steps (DistributedSampler, "
+      "drop_last=True), or wrap the loop in Join (torch.distributed.algorithms.join.Join)";
 }
 
 void word_last_call(const RankSet& ended, const std::string& call, Finding& finding) {

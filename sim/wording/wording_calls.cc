@@ -322,8 +322,7 @@ void word_other_hook(const HookMeeting& meeting, Finding& finding) {
   if (row == nullptr) {
     finding.cause = fmt::format(
         "the hook's call in {} met the iteration's in {}: the joinables take turns in a different order than "
-        "in "
-        "Join's list",
+        "in Join's list",
         place_name(shadow), place_name(active));
     finding.advice = "call the joinables in every iteration in the order in which Join lists them";
     return;

@@ -149,8 +149,7 @@ void word_no_communicator(const Evidence& evidence, const Place& place, const Ra
 const char* group_call_advice(const Evidence& evidence, const std::string& op) {
   if (op == to_string(OpKind::new_group) && !evidence.new_group_waits_for_all) {
     return "call new_group on every member, with the same ranks; and as often on the other ranks, because a "
-           "group's "
-           "name is the number of the call";
+           "group's name is the number of the call";
   }
   if (op == to_string(OpKind::new_group)) {
     return "call new_group on every rank of the world, members or not, with the same ranks and in the same "
@@ -173,8 +172,7 @@ bool is_host_call(const std::string& op) {
 
 std::string store_hang_on_backend() {
   return "waits until the store's timeout (30 min by default) and raises \"Socket Timeout\"; nothing says "
-         "who should "
-         "have set the key";
+         "who should have set the key";
 }
 
 std::string host_hang_on_backend(const Evidence& evidence, const std::string& op) {

@@ -126,8 +126,7 @@ void word_open_calls(std::size_t calls, Finding& finding) {
       "wait for every asynchronous call, so that a missing partner is noticed where it is missing";
   finding.on_backend =
       "the call's buffers and its place in the communicator are never released: the next calls hang behind "
-      "it, or "
-      "destroy_process_group does";
+      "it, or destroy_process_group does";
 }
 
 }  // namespace rollcall::check

@@ -168,9 +168,7 @@ TEST_CASE("traces of every kind are sound and the same each time", "[cli][fiber]
 TEST_CASE("ranks and time choose a part of a trace", "[cli][fiber][trace]") {
   const Shell shell;
   shell.write("hang.json", training(R"(, "cluster": "h100-8")", true));
-  CHECK(shell
-            .rollcall("run hang.json --trace-dir d --trace-ranks 2-3 --trace-window 0ms:1ms "
-                      "--trace-time us")
+  CHECK(shell.rollcall("run hang.json --trace-dir d --trace-ranks 2-3 --trace-window 0ms:1ms --trace-time us")
             .code == 0);
   CHECK(std::filesystem::exists(shell.path("d/rank2.json")));
   CHECK_FALSE(std::filesystem::exists(shell.path("d/rank4.json")));

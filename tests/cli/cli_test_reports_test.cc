@@ -187,8 +187,7 @@ TEST_CASE("a run that is killed leaves no report and no process", "[cli][fiber]"
       shell, "test -j 1 --report junit=out/j.xml >log.txt",
       "while ! grep -qs FAILED log.txt; do sleep 0.01; done; sleep 0.05; child=$(pgrep -P $pid)\n"
       "kill -9 $pid; sleep 0.2; grep -q '^State:.[^ZX]' /proc/$child/status 2>/dev/null && echo alive; test "
-      "-n \"$child\" || echo no "
-      "child");
+      "-n \"$child\" || echo no child");
   CHECK(outcome.code == 128 + 9);
   CHECK(outcome.out.find("alive") == std::string::npos);
   CHECK(outcome.out.find("no child") == std::string::npos);

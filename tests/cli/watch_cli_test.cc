@@ -113,10 +113,8 @@ std::string said_by_node_0(const Shell& shell, const std::string& python,
   const auto node = [&](int number, const char* ranks) {
     return fmt::format(
         "{0} NODE_RANK={1} RANKS={2} USE_LIBUV=0 ROLLCALL_TOKEN='a secret of this test' timeout -s INT 60 "
-        "'{3}' "
-        "watch --after 3s --node {4} --records node{1} -- {5} '{6}/tests/real_jobs/watched.py' "
-        "stuck_in_loader {7} "
-        "> out{1} 2> err{1} & P{1}=$!; ",
+        "'{3}' watch --after 3s --node {4} --records node{1} -- {5} '{6}/tests/real_jobs/watched.py' "
+        "stuck_in_loader {7} > out{1} 2> err{1} & P{1}=$!; ",
         before(number), number, ranks, ROLLCALL_CLI, meet, python, ROLLCALL_SOURCE_DIR, port);
   };
   shell.run(node(0, "0,1") + node(1, "2,3") +
@@ -298,13 +296,10 @@ TEST_CASE("ranks that torchrun starts are watched as they are", "[watch][real-jo
   const Shell shell;
   shell.run(fmt::format(
       "USE_LIBUV=0 TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 timeout -s INT 60 '{}' watch --after 3s --records "
-      "rings -- {} -m torch.distributed.run "
-      "--nproc_per_node 4 --rdzv_backend c10d --rdzv_endpoint rendezvous --rdzv_conf store_type=file "
-      "--local_addr 127.0.0.1 "
-      "'{}/tests/real_jobs/watched.py' stuck_in_loader 28474 > out 2> "
-      "err & "
-      "P=$!; for i in $(seq 300); do grep -q 'Python stacks' err && break; sleep 0.1; done; kill $P; wait; "
-      "exit 0",
+      "rings -- {} -m torch.distributed.run --nproc_per_node 4 --rdzv_backend c10d --rdzv_endpoint "
+      "rendezvous --rdzv_conf store_type=file --local_addr 127.0.0.1 '{}/tests/real_jobs/watched.py' "
+      "stuck_in_loader 28474 > out 2> err & P=$!; for i in $(seq 300); do grep -q 'Python stacks' err && "
+      "break; sleep 0.1; done; kill $P; wait; exit 0",
       ROLLCALL_CLI, python, ROLLCALL_SOURCE_DIR));
   const std::string said = contents(shell.path("err"));
   INFO(said);

@@ -125,8 +125,7 @@ std::string error_cells(const std::vector<JudgedRow>& rows,
 
 constexpr const char* error_header =
     " rows | PyTorch | alpha-beta | NCCL's tuner | expected, seen | **expected, unseen** | alpha-beta of two "
-    "rows "
-    "| **expected, with two rows** |\n|---|---|---|---|---|---|---|---|---|\n";
+    "rows | **expected, with two rows** |\n|---|---|---|---|---|---|---|---|---|\n";
 
 const char* introduction = R"(# How long a call takes
 

@@ -284,11 +284,9 @@ std::string summary_section() {
   text += fmt::format(
       "\nWith the first row of each model and system known, {} other rows of these models can be corrected.\n"
       "Corrected by all of the known row's error, they have a median error of {:.1f} %; the worst is {:.1f} "
-      "%. "
-      "That is worse\nthan no correction: most of an error is a row's own. What rows of one model share is "
-      "estimated from the other\nmodels ({:.0f} % of the error for Llama 3 8B, {:.0f} % for 70B, {:.0f} % "
-      "for "
-      "405B). Corrected by this part, they have a\nmedian error of {:.1f} %; the worst is {:.1f} %.\n\n",
+      "%. That is worse\nthan no correction: most of an error is a row's own. What rows of one model share "
+      "is estimated from the other\nmodels ({:.0f} % of the error for Llama 3 8B, {:.0f} % for 70B, {:.0f} % "
+      "for 405B). Corrected by this part, they have a\nmedian error of {:.1f} %; the worst is {:.1f} %.\n\n",
       calibrated.size(), 100 * median(calibrated), 100 * *std::ranges::max_element(calibrated),
       100 * shared_part("llama3-8b"), 100 * shared_part("llama3-70b"), 100 * shared_part("llama3-405b"),
       100 * median(partly), 100 * *std::ranges::max_element(partly));

@@ -73,8 +73,7 @@ ExitCode predict_script(const CommandLine& line) {
   if (!traits_of(loaded.options.backend).has_cost_model) {
     throw UsageError(
         fmt::format("times are predicted for nccl only; the script asks for {}: let it use cuda, which "
-                    "torch.cuda.is_available() "
-                    "says is there while it is recorded",
+                    "torch.cuda.is_available() says is there while it is recorded",
                     loaded.options.backend));
   }
   put_on_cluster(loaded, cluster);

@@ -111,8 +111,7 @@ TEST_CASE("what a _coalescing_manager refuses is the release's", "[fiber][coales
   for (const TorchRelease release : {TorchRelease::v2_6, TorchRelease::v2_14}) {
     CHECK(exception_of(release, short_one) ==
           "RuntimeError: ProcessGroupGloo::allgather_coalesced: invalid size of output tensor at index 0 "
-          "(expected "
-          "length (2), got (1))");
+          "(expected length (2), got (1))");
   }
   CHECK(exception_of(TorchRelease::v2_6, mixed) ==
         "TypeError: Invariant encountered: value was None when it should not be");

@@ -291,9 +291,8 @@ TEST_CASE("Join's own collectives run on the first joinable's device and group")
 TEST_CASE("a skew above 1000 is warned about once") {
   const std::string warning =
       "Detected uneven input skew of greater than 1000. This means that rank 0 has at least 1000 fewer "
-      "inputs than "
-      "other currently-active ranks. This level of skew could lead to performance degradation during "
-      "training.";
+      "inputs than other currently-active ranks. This level of skew could lead to performance degradation "
+      "during training.";
   FakeRank rank;
   Probe probe;
 

@@ -42,8 +42,7 @@ TEST_CASE("the group of a pipeline exists from the start", "[scenarios]") {
             with_objects(R"("p": {"kind": "pipeline", "schedule": "GPipe", "microbatches": 1, "group": "g"})",
                          R"({"new_group": [0, 1], "as": "g"})")) ==
         "/objects/p/group: the group \"g\" is made by the program; \"groups\" or \"mesh\" must define the "
-        "group of "
-        "a pipeline");
+        "group of a pipeline");
 }
 
 TEST_CASE("a pipeline steps, and does not forward", "[scenarios]") {
@@ -83,8 +82,7 @@ TEST_CASE("a _coalescing_manager takes plain calls of three kinds", "[scenarios]
 TEST_CASE("a checkpoint has a folder, and things that can be saved", "[scenarios]") {
   CHECK(problem(quartet(R"({"dcp.save": ["a"], "checkpoint_id": "s"})", "")) ==
         "/program/0/dcp.save/0: unknown tensor \"a\"; create it with {\"fill\": \"a\", \"value\": 0} or give "
-        "the "
-        "call a value or numel");
+        "the call a value or numel");
   CHECK(problem(quartet(R"({"fill": "a", "value": 1}, {"dcp.load": "a"})", "")) ==
         "/program/1: \"dcp.load\" needs \"checkpoint_id\"");
   CHECK(problem(with_objects(R"("p": {"kind": "pipeline", "microbatches": 4})",
@@ -95,14 +93,12 @@ TEST_CASE("a checkpoint has a folder, and things that can be saved", "[scenarios
 TEST_CASE("styles and placements of parallel modules are checked", "[scenarios]") {
   CHECK(problem(with_objects(R"("m": {"kind": "tensor_parallel", "modules": ["ColwiseParalel"]})")) ==
         "/objects/m/modules/0: unknown style \"ColwiseParalel\"; the styles are ColwiseParallel, "
-        "RowwiseParallel, "
-        "SequenceParallel, PrepareModuleInput, PrepareModuleOutput -> ColwiseParallel");
+        "RowwiseParallel, SequenceParallel, PrepareModuleInput, PrepareModuleOutput -> ColwiseParallel");
   CHECK(problem(with_objects(
             R"x("m": {"kind": "tensor_parallel", "modules": [
               {"style": "RowwiseParallel", "output_layouts": "Shrad(1)"}]})x")) ==
         "/objects/m/modules/0/output_layouts: \"Shrad(1)\" is not a placement; write \"Shard(0)\", "
-        "\"Replicate()\" "
-        "or \"Partial()\"");
+        "\"Replicate()\" or \"Partial()\"");
 }
 
 TEST_CASE("a mesh has as many ranks as the world", "[scenarios]") {

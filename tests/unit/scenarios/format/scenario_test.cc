@@ -285,8 +285,7 @@ TEST_CASE("several errors are told at once", "[scenarios]") {
       R"("seed": -1, "sourec": "x", "groups": {"a": true}, "expect": {"kind": 5}, "timeout": 3)"));
   CHECK(found == std::vector<std::string>{
                      "/seed: must be at least 0", "/sourec: unknown key \"sourec\" -> source",
-                     "/groups/a: expected an integer, an array, a string or an object, "
-                     "found a boolean",
+                     "/groups/a: expected an integer, an array, a string or an object, found a boolean",
                      "/expect/kind: expected a string such as \"missing_participant\", found an integer",
                      "/timeout: a duration needs a unit, such as \"5ms\""});
   CHECK(problems("[1]") == std::vector<std::string>{"expected an object, found an array"});

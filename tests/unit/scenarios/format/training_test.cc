@@ -136,10 +136,9 @@ TEST_CASE("a fully_shard gathers units in their order, one ahead in backward, an
   }
   CHECK(verdict_word(report.verdict) == "ok");
   CHECK(sequence ==
-        "FSDP::all_gather (0); FSDP::all_gather (1); FSDP::all_gather (2); "
-        "FSDP::all_gather (2); FSDP::all_gather (1); FSDP::post_backward_reduce (2); "
-        "FSDP::all_gather (0); FSDP::post_backward_reduce (1); FSDP::post_backward_reduce (0); "
-        "DTensor.clip_grad_norm_; "
+        "FSDP::all_gather (0); FSDP::all_gather (1); FSDP::all_gather (2); FSDP::all_gather (2); "
+        "FSDP::all_gather (1); FSDP::post_backward_reduce (2); FSDP::all_gather (0); "
+        "FSDP::post_backward_reduce (1); FSDP::post_backward_reduce (0); DTensor.clip_grad_norm_; "
         "DTensor.full_tensor; DTensor.full_tensor; DTensor.full_tensor; ");
 }
 
