@@ -136,6 +136,15 @@ void doubt_groups(const JobDump& job, Diagnosis& diagnosis) {
   }
 }
 
+bool is_stack_in_call(const LogFact& fact) { return fact.kind == LogFact::Kind::stack && !fact.op.empty(); }
+
+// True if stacks show ranks in calls, no recorded call is open, and nothing shows that the job moves: it may stand in
+// calls that its recorder skips, as those that DETAIL makes before each collective.
+bool may_stand_unrecorded(const DumpCase& job) {
+  return job.progress != Progress::running && job.waits.nodes.empty() &&
+         std::ranges::any_of(job.view.job.facts, is_stack_in_call);
+}
+
 // A job that waits, or has given up, is not healthy: it is only unknown which rank is to blame.
 void say_nothing_found(const JobDump& job, Diagnosis& diagnosis) {
   diagnosis.finding.kind = FindingKind::no_fault;
@@ -148,7 +157,7 @@ void say_nothing_found(const JobDump& job, Diagnosis& diagnosis) {
           ? "a log says that calls failed, and nothing that was read says who is to blame"
           : "nothing that was read blames any rank, and nothing shows that the job is running";
   for (const LogFact& fact : job.facts) {
-    if (fact.kind == LogFact::Kind::stack && !fact.op.empty()) {
+    if (is_stack_in_call(fact)) {
       diagnosis.evidence.push_back(fmt::format("{}: {} in {}{}", fact.place,
                                                with_verb(fact.ranks, "is", "are"), fact.op,
                                                fact.site.empty() ? "" : " at " + fact.site));
@@ -214,9 +223,12 @@ Diagnosis judge_recorded(const JobDump& job) {
   }
   add_moments(investigation, diagnosis);
   add_log_evidence(job.facts, investigation.progress == Progress::running, diagnosis);
-  if (diagnosis.finding.kind == FindingKind::no_fault && log_shows_failure(job.facts)) {
+  if (diagnosis.finding.kind == FindingKind::no_fault &&
+      (log_shows_failure(job.facts) || may_stand_unrecorded(investigation))) {
     say_nothing_found(job, diagnosis);
-    diagnosis.would_settle.push_back("host stacks of all ranks while the job hangs (py-spy dump)");
+    if (std::ranges::none_of(job.facts, is_stack_in_call)) {
+      diagnosis.would_settle.push_back("host stacks of all ranks while the job hangs (py-spy dump)");
+    }
   }
   give_reason(diagnosis);
   add_counts(job, diagnosis);

@@ -494,6 +494,13 @@ bool explains(const std::vector<LogFact>& facts, const Diagnosis& log) {
   return knows_processes && log.confidence == Confidence::high;
 }
 
+// True if nothing but an error in a log says that a rank failed. The program may have handled it.
+bool only_raised(const std::vector<LogFact>& facts) {
+  constexpr Kind ends[] = {Kind::first_to_fail, Kind::lost_peer, Kind::ended, Kind::exited, Kind::stopped};
+  return has(facts, Kind::raised) && !log_shows_timeout(facts) &&
+         std::ranges::none_of(ends, [&facts](Kind kind) { return has(facts, kind); });
+}
+
 void explain(const Diagnosis& log, Diagnosis& diagnosis) {
   diagnosis.evidence.insert(diagnosis.evidence.begin(), diagnosis.finding.headline);
   diagnosis.evidence.insert(diagnosis.evidence.begin(), log.evidence.begin(), log.evidence.end());
@@ -561,6 +568,14 @@ void add_log_evidence(const std::vector<LogFact>& facts, bool has_moved, Diagnos
   const bool is_at_work = has_moved && !is_final(facts);
   if (is_quiet && !knows_more && (is_at_work || is_glance)) {
     diagnosis.evidence.push_back(fmt::format("in addition to the recordings: {}", source));
+    return;
+  }
+  if (is_quiet && has_moved && only_raised(facts)) {
+    diagnosis.may_be_healthy = true;
+    diagnosis.confidence = Confidence::low;
+    diagnosis.finding.headline = fmt::format("an error of {} is logged, and the ranks make calls",
+                                             ranks_phrase(log->finding.culprits));
+    diagnosis.evidence.push_back(source);
     return;
   }
   if (is_open(diagnosis) && (!log->finding.tie || is_quiet)) {

@@ -103,7 +103,7 @@ TEST_CASE("the dumps of real jobs get the verdict and the ranks that are to blam
 TEST_CASE("real jobs with nothing wrong raise no alarm, at whatever moment they are dumped",
           "[flight-recorder][real-dumps]") {
   const std::vector<fs::path> sets = real_sets("fr_healthy");
-  CHECK(sets.size() == 12);
+  CHECK(sets.size() == 13);
   for (const fs::path& set : sets) {
     const Diagnosis diagnosis = diagnose_folders({set / "pickle"});
     CAPTURE(set.filename().string(), said(diagnosis));
@@ -113,6 +113,25 @@ TEST_CASE("real jobs with nothing wrong raise no alarm, at whatever moment they 
       CHECK_FALSE(diagnosis.would_settle.empty());
     }
   }
+}
+
+TEST_CASE("an error in the log of a job that makes calls may have been handled", "[job-log][real-dumps]") {
+  const fs::path set = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/fr_healthy/logs_a_handled_error";
+  const Diagnosis diagnosis = diagnose_folders({set / "pickle", set / "pickle_later", set / "log"});
+  CAPTURE(said(diagnosis));
+  CHECK_FALSE(is_alarm(diagnosis));
+  CHECK(diagnosis.may_be_healthy);
+  const Diagnosis alone = diagnose_folders({set / "log"});
+  CHECK(alone.finding.culprits == RankSet{2});
+}
+
+TEST_CASE("ranks whose stacks are in calls that are not recorded are not well", "[job-log][real-dumps]") {
+  const fs::path set = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/fr_failed/swaps_groups_under_detail";
+  const Diagnosis diagnosis = diagnose_folders({set / "pickle", set / "stack"});
+  CAPTURE(said(diagnosis));
+  CHECK_FALSE(is_alarm(diagnosis));
+  CHECK(diagnosis.may_be_healthy);
+  CHECK_FALSE(diagnose_folders({set / "pickle"}).may_be_healthy);
 }
 
 TEST_CASE("the text dumps of torch.distributed.debug are read, and what nobody reads is named",
