@@ -283,7 +283,7 @@ TEST_CASE("attach sees that a job has not moved between two looks", "[watch][rea
   INFO(outcome.err << contents(shell.path("err")));
   CHECK_THAT(outcome.out, Contains("error[stuck_host]: rank 2 never issued all_reduce #10"));
   CHECK_THAT(outcome.out, Contains("nothing moved between them"));
-  CHECK_THAT(outcome.err, !Contains("not used"));
+  CHECK_THAT(outcome.err, !Contains("not used") && Contains("--records DIR keeps them"));
 }
 
 // The torchrun of 1.13 fails in Python 3.11 (torch/distributed/elastic/multiprocessing/api.py, to_map).

@@ -51,7 +51,11 @@ ExitCode attach_to_job(const CommandLine& line) {
   if (!std::filesystem::is_empty(place + "/later")) {
     read.paths.push_back(place + "/later");
   }
-  return diagnose(read);
+  const ExitCode code = diagnose(read);
+  if (folder && code != ExitCode::as_expected) {
+    remark("rollcall: the files that the evidence names are removed now; --records DIR keeps them");
+  }
+  return code;
 }
 
 }  // namespace rollcall::cli
