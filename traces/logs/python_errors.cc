@@ -97,6 +97,25 @@ bool take_torch_prefix(std::string_view& line, Rank& rank) {
   return true;
 }
 
+// Removes the time that collectors put before a line, "2026-11-25T10:00:01.5Z ", then "stderr F " of a container.
+void take_time(std::string_view& line) {
+  constexpr std::string_view pattern = "0000-00-00?00:00:00";
+  const auto fits = [](char wanted, char c) {
+    return wanted == '0' ? c >= '0' && c <= '9' : wanted == '?' ? c == 'T' || c == ' ' : c == wanted;
+  };
+  if (line.size() < pattern.size() || !std::equal(pattern.begin(), pattern.end(), line.begin(), fits)) {
+    return;
+  }
+  const std::size_t end = line.find_first_not_of("0123456789.,:+-Z", pattern.size());
+  if (end == std::string_view::npos || line[end] != ' ') {
+    return;
+  }
+  line.remove_prefix(end + 1);
+  for (const std::string_view stream : {"stdout F ", "stderr F ", "stdout P ", "stderr P "}) {
+    line.remove_prefix(line.starts_with(stream) ? stream.size() : 0);
+  }
+}
+
 // Removes the prefixes that launchers put before each line, and sets the rank that they name: "[rank2]: ", torchrun's
 // "[default0]:", srun's "2: ".
 std::string_view without_prefix(std::string_view line, Rank& rank) {
@@ -104,6 +123,7 @@ std::string_view without_prefix(std::string_view line, Rank& rank) {
   if (take_torch_prefix(line, rank)) {
     return line;
   }
+  take_time(line);
   for (int i = 0; i < 2 && line.starts_with('['); ++i) {
     const std::size_t end = line.find("]:");
     const std::string_view name = line.substr(1, end == std::string_view::npos ? 0 : end - 1);

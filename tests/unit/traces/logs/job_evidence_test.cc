@@ -54,6 +54,20 @@ TEST_CASE("lines of ranks that alternate, behind times and in color, are read ra
   CHECK(facts->at(1).site == "/home/me/train.py:9");
 }
 
+TEST_CASE("a traceback behind the times of a collector of logs is read", "[job-log]") {
+  for (const std::string time : {"2026-11-25T10:00:01.123456789Z ", "2026-11-25T10:00:01.1+01:00 stderr F ",
+                                 "2026-11-25 10:00:01,123 "}) {
+    const std::string log = time + "Traceback (most recent call last):\n" + time +
+                            "  File \"/home/me/train.py\", line 7, in main\n" + time + "    x = y[3]\n" +
+                            time + "IndexError: list index out of range\n";
+    const auto facts = read_text_evidence(log, 2, "rank_2.log");
+    REQUIRE(facts);
+    REQUIRE(facts->size() == 1);
+    CHECK((facts->front().kind == Kind::raised && facts->front().site == "/home/me/train.py:7"));
+    CHECK(facts->front().text == "IndexError: list index out of range");
+  }
+}
+
 TEST_CASE("colors inside colors are no deeper than their text is long", "[job-log]") {
   constexpr std::size_t deep = 1'000'000;
   const std::string nested = std::string(deep, '\033') + std::string(2 * deep, '[');
