@@ -105,7 +105,7 @@ std::size_t Engine::decide_order(std::size_t ready) {
 // The run's state at a decision, apart from what its ranks have learned, which determines their calls: how far messages
 // have come, and the contents of the store. Nothing is scheduled; the time cannot matter, or else the search is told.
 std::string Engine::state() const {
-  expects(run_.events.empty(), "what is scheduled is no part of a state");
+  expects(run_.events.empty(), "what is scheduled is not part of a state");
   Encoder state;
   check::LiveNotices notices;
   for (const check::GroupEvidence& group : run_.groups) {
