@@ -496,8 +496,8 @@ bool explains(const std::vector<LogFact>& facts, const Diagnosis& log) {
 
 // True if nothing but an error in a log says that a rank failed. The program may have handled it.
 bool only_raised(const std::vector<LogFact>& facts) {
-  constexpr Kind ends[] = {Kind::first_to_fail, Kind::lost_peer, Kind::ended, Kind::exited, Kind::stopped};
-  return has(facts, Kind::raised) && !log_shows_timeout(facts) &&
+  constexpr Kind ends[] = {Kind::first_to_fail, Kind::ended, Kind::exited, Kind::stopped};
+  return has(facts, Kind::raised) && !log_shows_failure(facts) &&
          std::ranges::none_of(ends, [&facts](Kind kind) { return has(facts, kind); });
 }
 

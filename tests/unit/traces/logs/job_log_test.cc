@@ -156,6 +156,19 @@ TEST_CASE("a log settles what dumps leave open, and strengthens what they say", 
   CHECK(agreed.confidence == Diagnosis::Confidence::high);
 }
 
+TEST_CASE("a call that DETAIL refused is not an error that the program handled", "[traces]") {
+  const Folder folder;
+  folder.write("job.log", wrapper_line(0, 2, print("BROADCAST", "4", 19), print("REDUCE", "4", 19)) +
+                              wrapper_line(1, 2, print("BROADCAST", "4", 19), print("REDUCE", "4", 19)));
+  folder.write("rank_2.log",
+               "Traceback (most recent call last):\n  File \"train.py\", line 7, in main\nValueError: bad\n");
+  const std::string set = ROLLCALL_SOURCE_DIR "/tests/data/fr_healthy/logs_a_handled_error";
+  const ReadResult read = read_recordings({set + "/pickle", set + "/pickle_later", folder.path()});
+  const Diagnosis diagnosis = check::judge_dump(read.job);
+  CHECK(is_alarm(diagnosis));
+  CHECK(diagnosis.finding.culprits == RankSet{2});
+}
+
 TEST_CASE("a log that disagrees with sure dumps is evidence, no verdict", "[traces]") {
   const Folder folder;
   copy_dumps(folder, "size_mismatch_4");
