@@ -181,7 +181,7 @@ class AbsenceJudge {
   // True if the stack of an absent rank shows that it waits in a call that its recorder skips.
   bool waits_unrecorded() const {
     return std::ranges::any_of(job_.view.job.facts, [this](const LogFact& fact) {
-      return fact.kind == LogFact::Kind::stack && !fact.op.empty() && absent_.contains(fact.ranks.first()) &&
+      return fact.is_stack_in_call() && absent_.contains(fact.ranks.first()) &&
              ranks_without_messages(job_).contains(fact.ranks.first());
     });
   }

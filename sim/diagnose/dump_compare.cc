@@ -227,18 +227,13 @@ class ShiftFinder {
   // lasted longer. No call shows yet how its program goes on.
   bool is_one_more_iteration(std::int64_t position) const {
     const DumpOp* last = odd_.at(position);
-    if (last == nullptr || position != odd_.last()) {
-      return false;
-    }
-    constexpr std::int64_t iterations_before = 2;
-    for (std::int64_t back = 1; back <= iterations_before; ++back) {
-      const DumpOp* before = odd_.at(position - back);
-      if (before == nullptr || before->token != last->token ||
-          !same_place(odd_.site(*before), odd_.site(*last))) {
-        return false;
-      }
-    }
-    return true;
+    return last != nullptr && position == odd_.last() && is_again(odd_.at(position - 1), *last) &&
+           is_again(odd_.at(position - 2), *last);
+  }
+
+  // True if `op` is the call `before`, made again from the same line.
+  bool is_again(const DumpOp* before, const DumpOp& op) const {
+    return before != nullptr && before->token == op.token && same_place(odd_.site(*before), odd_.site(op));
   }
 
   // A call that opens the next step comes after that step's work, as it did before. A call that comes in a
@@ -250,8 +245,7 @@ class ShiftFinder {
     int examples = 0;
     for (std::int64_t p = position - 1; pause >= 0 && p > 0 && p > position - look_back_max; --p) {
       const DumpOp* before = odd_.at(p);
-      if (before != nullptr && before->token == op->token && same_place(odd_.site(*before), odd_.site(*op)) &&
-          odd_.pause_before(*before) >= 0) {
+      if (is_again(before, *op) && odd_.pause_before(*before) >= 0) {
         least = std::min(least, odd_.pause_before(*before));
         ++examples;
       }

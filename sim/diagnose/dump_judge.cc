@@ -136,13 +136,11 @@ void doubt_groups(const JobDump& job, Diagnosis& diagnosis) {
   }
 }
 
-bool is_stack_in_call(const LogFact& fact) { return fact.kind == LogFact::Kind::stack && !fact.op.empty(); }
-
 // True if stacks show ranks in calls, no recorded call is open, and nothing shows that the job moves: it may stand in
 // calls that its recorder skips, as those that DETAIL makes before each collective.
 bool may_stand_unrecorded(const DumpCase& job) {
   return job.progress != Progress::running && job.waits.nodes.empty() &&
-         std::ranges::any_of(job.view.job.facts, is_stack_in_call);
+         std::ranges::any_of(job.view.job.facts, &LogFact::is_stack_in_call);
 }
 
 // A job that waits, or has given up, is not healthy: it is only unknown which rank is to blame.
@@ -157,7 +155,7 @@ void say_nothing_found(const JobDump& job, Diagnosis& diagnosis) {
           ? "a log says that calls failed, and nothing that was read says who is to blame"
           : "nothing that was read blames any rank, and nothing shows that the job is running";
   for (const LogFact& fact : job.facts) {
-    if (is_stack_in_call(fact)) {
+    if (fact.is_stack_in_call()) {
       diagnosis.evidence.push_back(fmt::format("{}: {} in {}{}", fact.place,
                                                with_verb(fact.ranks, "is", "are"), fact.op,
                                                fact.site.empty() ? "" : " at " + fact.site));
@@ -226,7 +224,7 @@ Diagnosis judge_recorded(const JobDump& job) {
   if (diagnosis.finding.kind == FindingKind::no_fault &&
       (log_shows_failure(job.facts) || may_stand_unrecorded(investigation))) {
     say_nothing_found(job, diagnosis);
-    if (std::ranges::none_of(job.facts, is_stack_in_call)) {
+    if (std::ranges::none_of(job.facts, &LogFact::is_stack_in_call)) {
       diagnosis.would_settle.push_back("host stacks of all ranks while the job hangs (py-spy dump)");
     }
   }

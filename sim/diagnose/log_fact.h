@@ -47,6 +47,8 @@ struct LogFact {
   std::string site;   // of the user's code: "train.py:12"
   std::string place;  // "rank3.log:17"
 
+  bool is_stack_in_call() const { return kind == Kind::stack && !op.empty(); }
+
   friend bool operator==(const LogFact&, const LogFact&) = default;
 };
 

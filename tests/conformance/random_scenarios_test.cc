@@ -114,10 +114,7 @@ bool has_outcome(const Report& search, const Report& run) {
 // True if the job ended with operations that no rank waited for: its last dump is that of a job that hangs.
 bool leaves_work(const check::JobDump& job) {
   return std::ranges::any_of(job.ranks, [](const check::RankDump& dump) {
-    using State = check::DumpRecord::State;
-    return std::ranges::any_of(dump.records, [](const check::DumpRecord& record) {
-      return record.state == State::scheduled || record.state == State::started;
-    });
+    return !std::ranges::all_of(dump.records, &check::DumpRecord::is_over);
   });
 }
 

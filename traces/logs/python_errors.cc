@@ -5,7 +5,6 @@
 #include <iterator>
 #include <limits>
 #include <map>
-#include <ranges>
 #include <utility>
 
 #include <fmt/core.h>
@@ -185,6 +184,9 @@ std::string shape_of(std::string_view line) {
   const bool is_of_c10d = line.size() > 2 && line[0] == '[' &&
                           std::string_view("EFIW").find(line[1]) != std::string_view::npos &&
                           (is_digit(line[2]) || line[2] == ' ');
+  if (is_of_c10d) {
+    return "";
+  }
   std::string shape;
   for (const char c : line) {
     if (!is_digit(c) || !shape.ends_with('#')) {
@@ -194,7 +196,7 @@ std::string shape_of(std::string_view line) {
       break;
     }
   }
-  return is_of_c10d || std::ranges::count_if(shape, is_letter) < letters_min ? "" : shape;
+  return std::ranges::count_if(shape, is_letter) < letters_min ? "" : shape;
 }
 
 // An error, and how it is reported.
@@ -223,17 +225,16 @@ class Returns {
     }
   }
 
-  // Calls `found` for each error that is followed by a line like one before it. `errors`: by line number.
-  template <typename Found>
-  void follow(std::vector<ReportedError>& errors, Found found) const {
+  // Takes errors that are followed by a line like one before them for survived. `errors`: by line number.
+  void mark_survived(std::vector<ReportedError>& errors) const {
     auto line = lines_.rbegin();
     std::int64_t earliest = std::numeric_limits<std::int64_t>::max();  // of the lines that are repeated later
     for (auto error = errors.rbegin(); error != errors.rend(); ++error) {
       for (; line != lines_.rend() && line->number > error->number; ++line) {
         earliest = std::min(earliest, line->first);
       }
-      if (earliest < error->begin) {
-        found(*error);
+      if (earliest < error->begin && error->is_traceback && error->fact.kind == Kind::raised) {
+        error->fact.kind = Kind::logged;
       }
     }
   }
@@ -281,11 +282,7 @@ class ErrorReader {
     while (next_ < lines_.size()) {
       const auto [number, line] = lines_[next_++];
       if (line.starts_with(traceback)) {
-        const std::size_t known = errors_.size();
-        read_traceback(has_one_of(before_, chained), has_one_of(before_, beside_main));
-        if (errors_.size() > known) {
-          errors_.back().begin = number;
-        }
+        read_traceback(number);
       } else if (line.starts_with(terminate)) {
         add(std::string(line) + " " + rest_of_message(), {}, number);
       } else if (line.starts_with(fatal)) {
@@ -297,18 +294,15 @@ class ErrorReader {
       }
       before_ = line.empty() ? before_ : line;
     }
-    returns_.follow(errors_, [](ReportedError& error) {
-      const bool is_own = error.is_traceback && error.fact.kind == Kind::raised;
-      error.fact.kind = is_own ? Kind::logged : error.fact.kind;
-    });
+    returns_.mark_survived(errors_);
     drop_handled(errors_);
     drop_consequences(errors_);
     return std::move(errors_);
   }
 
  private:
-  // Frames are indented; the line of the exception is not.
-  void read_traceback(bool is_chained, bool is_beside_main) {
+  // Frames are indented; the line of the exception is not. `begin`: the title's line.
+  void read_traceback(std::int64_t begin) {
     check::DumpStack frames;
     while (next_ < lines_.size()) {
       const auto [number, line] = lines_[next_++];
@@ -325,9 +319,10 @@ class ErrorReader {
       }
       std::ranges::reverse(frames);
       if (ReportedError* error = add(std::string(line) + "\n" + rest_of_message(), frames, number)) {
+        error->begin = begin;
         error->is_traceback = true;
-        error->is_chained = is_chained;
-        error->is_beside_main = is_beside_main;
+        error->is_chained = has_one_of(before_, chained);
+        error->is_beside_main = has_one_of(before_, beside_main);
       }
       return;
     }
@@ -374,9 +369,11 @@ class ErrorReader {
       const std::string_view sizes = std::string_view(text).substr(text.find(too_long) + too_long.size());
       fact.text = sizes.substr(0, std::min(sizes.find('.'), std::size_t{40}));
     }
-    for (const check::DumpFrame& frame : std::views::reverse(frames)) {
-      fact.op = fact.op.empty() && is_c10d(frame) ? frame.function : fact.op;
-      fact.site = is_users(frame) ? fmt::format("{}:{}", frame.file, frame.line) : fact.site;
+    for (const check::DumpFrame& frame :
+         frames) {  // the call is the outermost of c10d, the site the user's innermost
+      fact.op = is_c10d(frame) ? frame.function : fact.op;
+      fact.site =
+          fact.site.empty() && is_users(frame) ? fmt::format("{}:{}", frame.file, frame.line) : fact.site;
     }
     return &errors_.back();
   }

@@ -22,6 +22,14 @@ using Kind = LogFact::Kind;
 
 Diagnosis diagnosis_of(const std::string& path) { return check::judge_dump(read_recordings({path}).job); }
 
+// `rank`: -1 if the lines say whose they are.
+LogFact only_fact(const std::string& log, Rank rank, const std::string& file) {
+  const auto facts = read_text_evidence(log, rank, file);
+  REQUIRE(facts);
+  REQUIRE(facts->size() == 1);
+  return facts->front();
+}
+
 }  // namespace
 
 TEST_CASE("everything that jobs leave is read and blames whom it should", "[flight-recorder][job-log]") {
@@ -60,11 +68,9 @@ TEST_CASE("a traceback behind the times of a collector of logs is read", "[job-l
     const std::string log = time + "Traceback (most recent call last):\n" + time +
                             "  File \"/home/me/train.py\", line 7, in main\n" + time + "    x = y[3]\n" +
                             time + "IndexError: list index out of range\n";
-    const auto facts = read_text_evidence(log, 2, "rank_2.log");
-    REQUIRE(facts);
-    REQUIRE(facts->size() == 1);
-    CHECK((facts->front().kind == Kind::raised && facts->front().site == "/home/me/train.py:7"));
-    CHECK(facts->front().text == "IndexError: list index out of range");
+    const LogFact fact = only_fact(log, 2, "rank_2.log");
+    CHECK((fact.kind == Kind::raised && fact.site == "/home/me/train.py:7"));
+    CHECK(fact.text == "IndexError: list index out of range");
   }
 }
 
@@ -103,19 +109,15 @@ TEST_CASE("a program's own error is told from one that others cause", "[job-log]
       "[rank1]: Traceback (most recent call last):\n"
       "[rank1]:   File \"/lib/python3/torch/distributed/distributed_c10d.py\", line 9, in all_reduce\n"
       "[rank1]: RuntimeError: [pair.cc:547] Connection closed by peer [127.0.0.1]:1\n";
-  const auto of_own = read_text_evidence(own, 0, "rank_0.log");
-  REQUIRE(of_own);
-  REQUIRE(of_own->size() == 1);
-  CHECK(of_own->front().kind == Kind::raised);
-  CHECK(of_own->front().text == "IndexError: list index out of range");
-  CHECK(of_own->front().site == "train.py:7");
-  CHECK(of_own->front().place == "rank_0.log:4");
-  const auto of_lost = read_text_evidence(lost, -1, "job.log");
-  REQUIRE(of_lost);
-  REQUIRE(of_lost->size() == 1);
-  CHECK(of_lost->front().kind == Kind::lost_peer);
-  CHECK(of_lost->front().ranks == RankSet{1});
-  CHECK(of_lost->front().op == "all_reduce");
+  const LogFact of_own = only_fact(own, 0, "rank_0.log");
+  CHECK(of_own.kind == Kind::raised);
+  CHECK(of_own.text == "IndexError: list index out of range");
+  CHECK(of_own.site == "train.py:7");
+  CHECK(of_own.place == "rank_0.log:4");
+  const LogFact of_lost = only_fact(lost, -1, "job.log");
+  CHECK(of_lost.kind == Kind::lost_peer);
+  CHECK(of_lost.ranks == RankSet{1});
+  CHECK(of_lost.op == "all_reduce");
 }
 
 TEST_CASE("a rank whose log goes on after an error as before it has survived the error", "[job-log]") {
@@ -123,12 +125,7 @@ TEST_CASE("a rank whose log goes on after an error as before it has survived the
   const std::string error =
       "ERROR: a bad sample\nTraceback (most recent call last):\n  File \"train.py\", line 7, in load\n"
       "ValueError: bad sample\n";
-  const auto kind_of = [](const std::string& log) {
-    const auto facts = read_text_evidence(log, 1, "rank_1.log");
-    REQUIRE(facts);
-    REQUIRE(facts->size() == 1);
-    return facts->front().kind;
-  };
+  const auto kind_of = [](const std::string& log) { return only_fact(log, 1, "rank_1.log").kind; };
   CHECK(kind_of(before + error + "epoch 1 step 5: loss 1.97\n") == Kind::logged);
   CHECK(kind_of(before + error) == Kind::raised);
   CHECK(kind_of(before + error + "[W1125 10:00:01.1 ProcessGroupNCCL.cpp:1250] Warning: not destroyed\n") ==
@@ -145,10 +142,7 @@ TEST_CASE("an error of a network that the program reads from is its own, and c10
     const std::string log =
         "Traceback (most recent call last):\n  File \"train.py\", line 7, in main\n    load(timeout=3)\n" +
         frame + error + "\n";
-    const auto facts = read_text_evidence(log, 1, "rank_1.log");
-    REQUIRE(facts);
-    REQUIRE(facts->size() == 1);
-    return facts->front().kind;
+    return only_fact(log, 1, "rank_1.log").kind;
   };
   const auto in = [](const std::string& file) { return "  File \"" + file + "\", line 9, in f\n"; };
   CHECK(kind_of("", "ConnectionResetError: [Errno 104] Connection reset by peer") == Kind::raised);
@@ -174,10 +168,8 @@ TEST_CASE("an error that answers the loss of a peer is not the rank's own", "[jo
       "Traceback (most recent call last):\n  File \"train.py\", line 9, in main\n"
       "TrainingFailed: step 3\n";
   const std::string cause = "\nThe above exception was the direct cause of the following exception:\n\n";
-  const auto facts = read_text_evidence(of_c10d + cause + own, 1, "rank_1.log");
-  REQUIRE(facts);
-  REQUIRE(facts->size() == 1);
-  CHECK(facts->front().kind == Kind::lost_peer);
+  const LogFact fact = only_fact(of_c10d + cause + own, 1, "rank_1.log");
+  CHECK(fact.kind == Kind::lost_peer);
   const auto reversed = read_text_evidence(own + cause + of_c10d, 1, "rank_1.log");
   REQUIRE(reversed);
   CHECK(reversed->front().kind == Kind::raised);
@@ -187,15 +179,13 @@ TEST_CASE("torchrun's summary says what the first rank to fail raised, or its ex
   const fs::path console =
       fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/job_artifacts/torchelastic/console.log";
   CHECK(diagnosis_of(console.string()).finding.cause == "ValueError: bad batch in rank 2");
-  const auto facts = read_text_evidence(
+  const LogFact fact = only_fact(
       "Root Cause (first observed failure):\n[0]:\n  rank      : 3 (local_rank: 1)\n  exitcode  : -9 (pid: "
       "71)\n"
       "  error_file: <N/A>\n  traceback : Signal 9 (SIGKILL) received by PID 71\n=====\n",
       -1, "console.log");
-  REQUIRE(facts);
-  REQUIRE(facts->size() == 1);
-  CHECK(facts->front().ranks == RankSet{3});
-  CHECK(facts->front().text == "exit code -9 (pid: 71)");
+  CHECK(fact.ranks == RankSet{3});
+  CHECK(fact.text == "exit code -9 (pid: 71)");
 }
 
 TEST_CASE("torch.multiprocessing.spawn says which of its processes failed", "[job-log]") {
@@ -215,16 +205,12 @@ TEST_CASE("torch.multiprocessing.spawn says which of its processes failed", "[jo
       "ValueError: bad batch\n\n";
   const std::string killed =
       "torch.multiprocessing.spawn.ProcessExitedException: process 1 terminated with signal SIGKILL\n";
-  const auto of_raised = read_text_evidence(parent + raised, -1, "job.log");
-  REQUIRE(of_raised);
-  REQUIRE(of_raised->size() == 1);
-  CHECK((of_raised->front().kind == Kind::raised && of_raised->front().ranks == RankSet{1}));
-  CHECK(of_raised->front().site == "/home/me/train.py:7");
-  const auto of_killed = read_text_evidence(parent + killed, -1, "job.log");
-  REQUIRE(of_killed);
-  REQUIRE(of_killed->size() == 1);
-  CHECK((of_killed->front().kind == Kind::ended && of_killed->front().ranks == RankSet{1}));
-  CHECK(of_killed->front().text == "terminated with signal SIGKILL");
+  const LogFact of_raised = only_fact(parent + raised, -1, "job.log");
+  CHECK((of_raised.kind == Kind::raised && of_raised.ranks == RankSet{1}));
+  CHECK(of_raised.site == "/home/me/train.py:7");
+  const LogFact of_killed = only_fact(parent + killed, -1, "job.log");
+  CHECK((of_killed.kind == Kind::ended && of_killed.ranks == RankSet{1}));
+  CHECK(of_killed.text == "terminated with signal SIGKILL");
 }
 
 TEST_CASE("launchers' prefixes say whose a line is", "[job-log]") {
