@@ -86,7 +86,7 @@ RankEnd::Error error_in(const std::string& path, Rank rank) {
   if (text.empty()) {
     return RankEnd::Error::none;
   }
-  const std::vector<check::LogFact> errors = traces::read_python_errors(text, rank, path);
+  const std::vector<check::LogFact> errors = traces::read_python_errors(traces::log_of_one(text, rank));
   const bool is_own = !errors.empty() && errors.front().kind == check::LogFact::Kind::raised;
   return is_own ? RankEnd::Error::own : RankEnd::Error::of_others;
 }

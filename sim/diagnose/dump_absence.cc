@@ -52,7 +52,10 @@ class AbsenceJudge {
     diagnosis.finding.headline = fmt::format("{} left no dump, and all other ranks wait for {}",
                                              ranks_phrase(absent_), is_plural(absent_) ? "them" : "it");
     diagnosis.finding.cause =
-        fmt::format("{} ended or was killed before it could write its dump", ranks_phrase(absent_));
+        is_plural(absent_)
+            ? fmt::format("{} ended or were killed before they could write their dumps",
+                          ranks_phrase(absent_))
+            : fmt::format("{} ended or was killed before it could write its dump", ranks_phrase(absent_));
     diagnosis.finding.advice = fmt::format(
         "read the log of {} for an exception, a signal or an out-of-memory kill", ranks_phrase(absent_));
     diagnosis.evidence.push_back(
@@ -71,13 +74,18 @@ class AbsenceJudge {
 
  private:
   // True if all waiting ranks wait in one call that more ranks have left out: the waiting ones do what the
-  // others do not.
+  // others do not. Stacks that show the others in their own code say that they have not come yet.
   bool is_lone_call() const {
     RankSet waiting;
     for (const WaitNode& node : job_.waits.nodes) {
       waiting.insert(ranks_of(node));
     }
-    return job_.waits.nodes.size() == 1 && waiting.size() < absent_.size();
+    RankSet at_work;
+    for (const LogFact& fact : job_.view.job.facts) {
+      at_work.insert(fact.kind == LogFact::Kind::stack && !fact.is_stack_in_call() ? fact.ranks : RankSet());
+    }
+    return job_.waits.nodes.size() == 1 && waiting.size() < absent_.size() &&
+           !difference(absent_, at_work).empty();
   }
 
   void lone_call(const WaitNode& node, Diagnosis& diagnosis) const {
@@ -425,7 +433,7 @@ class AbsenceJudge {
     for (const LogFact& fact : job_.view.job.facts) {
       if (fact.kind == LogFact::Kind::stack && unseen.contains(fact.ranks.first())) {
         unseen = difference(unseen, fact.ranks);
-        diagnosis.evidence.push_back(fmt::format("{}: {} is in {}{}", fact.place, ranks_phrase(fact.ranks),
+        diagnosis.evidence.push_back(fmt::format("{}: {} is in {}{}", fact.place(), ranks_phrase(fact.ranks),
                                                  fact.op.empty() ? fact.text : fact.op,
                                                  fact.site.empty() ? "" : " at " + fact.site));
       }
@@ -468,6 +476,12 @@ class AbsenceJudge {
     diagnosis.finding.at->call.seq = last + 1;
     diagnosis.finding.at->call.label.clear();
     diagnosis.finding.at->call.site.clear();
+    for (const GroupMember& other : group.members) {
+      if (const DumpOp* op = other.ops == nullptr ? nullptr : other.at(last + 1)) {
+        diagnosis.finding.at->call = name_call(job_, *other.ops, *op);
+        return;
+      }
+    }
     diagnosis.evidence.push_back(
         fmt::format("the others ran ahead to #{} and their rings no longer hold the call that {} stopped at",
                     seq_of(group, node.position), ranks_phrase(absent_)));

@@ -136,11 +136,17 @@ void doubt_groups(const JobDump& job, Diagnosis& diagnosis) {
   }
 }
 
-// True if stacks show ranks in calls, no recorded call is open, and nothing shows that the job moves: it may stand in
-// calls that its recorder skips, as those that DETAIL makes before each collective.
+// True if stacks show ranks in calls, these ranks have no recorded call that is open, and nothing shows that the job
+// moves: it may stand in calls that its recorder skips, as those that DETAIL makes before each collective.
 bool may_stand_unrecorded(const DumpCase& job) {
-  return job.progress != Progress::running && job.waits.nodes.empty() &&
-         std::ranges::any_of(job.view.job.facts, &LogFact::is_stack_in_call);
+  RankSet open;
+  for (const RankDump& dump : job.view.job.ranks) {
+    open.insert(std::ranges::all_of(dump.records, &DumpRecord::is_over) ? RankSet() : RankSet{dump.rank});
+  }
+  return job.progress != Progress::running &&
+         std::ranges::any_of(job.view.job.facts, [&open](const LogFact& fact) {
+           return fact.is_stack_in_call() && !difference(fact.ranks, open).empty();
+         });
 }
 
 // A job that waits, or has given up, is not healthy: it is only unknown which rank is to blame.
@@ -155,10 +161,11 @@ void say_nothing_found(const JobDump& job, Diagnosis& diagnosis) {
           ? "a log says that calls failed, and nothing that was read says who is to blame"
           : "nothing that was read blames any rank, and nothing shows that the job is running";
   for (const LogFact& fact : job.facts) {
-    if (fact.is_stack_in_call()) {
-      diagnosis.evidence.push_back(fmt::format("{}: {} in {}{}", fact.place,
-                                               with_verb(fact.ranks, "is", "are"), fact.op,
-                                               fact.site.empty() ? "" : " at " + fact.site));
+    if (fact.kind == LogFact::Kind::stack) {
+      diagnosis.evidence.push_back(
+          fmt::format("{}: {} in {}{}{}", fact.place(), with_verb(fact.ranks, "is", "are"),
+                      fact.op.empty() ? fact.text : fact.op, fact.site.empty() ? "" : " at " + fact.site,
+                      fact.op.empty() ? ", in no call" : ""));
     }
   }
 }

@@ -259,16 +259,16 @@ class MismatchJudge {
     }
   }
 
-  // Reports a shift where it began, with the odd rank's call there.
+  // Reports a shift where it began: with the odd rank's call there, or with the one that it left out.
   void move_to_origin(const Blamed& blamed, const Shift& shift, Diagnosis& diagnosis) const {
     const bool is_shift = shift.kind != Shift::Kind::none && shift.kind != Shift::Kind::unclear;
     if (blamed.joined || !is_shift || shift.position == node_.position) {
       return;
     }
-    const GroupMember& odd = *blamed.odd.front();
-    if (const DumpOp* op = odd.at(shift.position)) {
+    const GroupMember& member = shift.kind == Shift::Kind::skipped ? *blamed.usual : *blamed.odd.front();
+    if (const DumpOp* op = member.at(shift.position)) {
       diagnosis.first_symptom_seq = diagnosis.finding.at->call.seq;
-      diagnosis.finding.at->call = name_call(job_, *odd.ops, *op);
+      diagnosis.finding.at->call = name_call(job_, *member.ops, *op);
     }
   }
 

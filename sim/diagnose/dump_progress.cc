@@ -47,18 +47,31 @@ bool is_same(const RankDump& a, const RankDump& b) {
          });
 }
 
+// True if a rank is waited for, and neither it nor those that wait for it have moved: a part of the job may hang.
+bool has_still_part(const Waits& waits, const Roots& roots, const RankSet& still) {
+  return std::ranges::any_of(waits.nodes, [&](const WaitNode& node) {
+    return difference(ranks_of(node), still).empty() &&
+           std::ranges::any_of(roots.idle, [&](const auto& idle) {
+             return still.contains(idle.first) && blockers_of(node).contains(idle.first);
+           });
+  });
+}
+
 // The progress that a second dump of some ranks, from another moment, shows. Null without one.
-std::optional<Progress> between_moments(const JobDump& job) {
-  bool stood_still = false;
+std::optional<Progress> between_moments(const JobDump& job, const Waits& waits, const Roots& roots) {
+  RankSet still;
+  RankSet moved;
   for (const RankDump& earlier : job.earlier) {
     const auto now = std::find_if(job.ranks.begin(), job.ranks.end(),
                                   [&](const RankDump& dump) { return dump.rank == earlier.rank; });
-    if (now != job.ranks.end() && !is_same(earlier, *now)) {
-      return Progress::running;
+    if (now != job.ranks.end()) {
+      (is_same(earlier, *now) ? still : moved).insert(RankSet{earlier.rank});
     }
-    stood_still = stood_still || now != job.ranks.end();
   }
-  return stood_still ? std::optional(Progress::standstill) : std::nullopt;
+  if (!moved.empty()) {
+    return has_still_part(waits, roots, still) ? Progress::unclear : Progress::running;
+  }
+  return still.empty() ? std::nullopt : std::optional(Progress::standstill);
 }
 
 bool has_finished_calls(const DumpView& view) {
@@ -84,7 +97,7 @@ Progress progress_of(const DumpView& view, const Waits& waits, const Roots& root
   if (view.job.is_known_to_hang || log_shows_timeout(view.job.facts)) {
     return Progress::standstill;
   }
-  if (const std::optional<Progress> seen = between_moments(view.job)) {
+  if (const std::optional<Progress> seen = between_moments(view.job, waits, roots)) {
     return *seen;
   }
   std::set<Rank> idle;

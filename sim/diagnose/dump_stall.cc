@@ -141,6 +141,21 @@ class StallJudge {
     diagnosis.finding.kind = FindingKind::stall_all_arrived;
     diagnosis.confidence = Diagnosis::Confidence::low;
     diagnosis.alternatives = {FindingKind::stuck_device};
+    if (may_have_more_members()) {
+      const RankSet unseen = ranks_without_dump(job_.view.job);
+      diagnosis.alternatives = {FindingKind::crashed_rank, FindingKind::stuck_host};
+      finding.headline = fmt::format("{} issued {} with equal arguments, and none finishes it",
+                                     ranks_phrase(ranks_of(node_)), call_phrase(finding.at->call));
+      finding.cause = fmt::format(
+          "{} left no dump, and the dumps do not list the group's members: one of them may have "
+          "to make the call, too",
+          ranks_phrase(unseen));
+      finding.advice =
+          fmt::format("check what {} did: a log, or a stack (py-spy dump)", ranks_phrase(unseen));
+      diagnosis.would_settle.push_back(fmt::format("the dumps of {}", ranks_phrase(unseen)));
+      add_root(has_root(finding.at->call.op), diagnosis);
+      return;
+    }
     finding.headline = fmt::format("all ranks issued {} with equal arguments, and none finishes it",
                                    call_phrase(finding.at->call));
     finding.cause = "one device may be stuck before it, or the network; the dumps do not say which";
@@ -153,6 +168,17 @@ class StallJudge {
     diagnosis.would_settle.push_back(
         fmt::format("the stacks of {} (py-spy dump --native)", ranks_phrase(ranks_of(node_))));
     add_root(has_root(finding.at->call.op), diagnosis);
+  }
+
+  // Gloo's recorder does not list the members of a group: they are those that are seen to use it.
+  bool may_have_more_members() const {
+    const GroupCalls& group = job_.view.calls_of(node_.group);
+    const DumpCall& call =
+        job_.view.job.calls[job_.view.ops_of(node_.ranks.front())->record_of(*node_.ops.front()).call];
+    const RankSet unseen = ranks_without_dump(job_.view.job);
+    return call.is_of_gloo() && !unseen.empty() &&
+           std::ranges::none_of(
+               group.members, [&unseen](const GroupMember& member) { return unseen.contains(member.rank); });
   }
 
   void add_root(bool rooted, Diagnosis& diagnosis) const {

@@ -17,12 +17,14 @@ struct LogFact {
     timed_out,        // the watchdog: a call of this rank that did not finish
     progress,  // the watchdog: the last call this rank has enqueued, and in `count` the last it has completed
     not_joined,     // TORCH_NCCL_DESYNC_DEBUG: ranks that did not make call `seq`
+    not_finished,   // likewise: ranks that made it, and for which it did not end
     launched,       // NCCL: how many collectives these ranks have launched on a communicator
     unreachable,    // NCCL RAS: ranks that do not answer
     wrote,          // there is a log of this rank
     calls,          // DETAIL: this rank makes this call
     raised,         // an error of this rank's own program; `text` has it
-    logged,         // likewise, and its log goes on as before: the program survived it
+    logged,         // likewise, and the program survived it
+    unplaced,       // likewise, of a rank that the log does not name: `ranks` is empty
     aborted,        // Gloo ended this rank: it was sent more than it expected. `text`: "12 vs 8" bytes
     lost_peer,      // a call of this rank failed because another rank was gone
     gave_up,        // a call of this rank did not finish in time
@@ -43,10 +45,13 @@ struct LogFact {
   std::string op;          // "ALLREDUCE"
   std::string shape;       // "[2, 3]"
   std::string dtype;
-  std::string text;   // the text of the line
-  std::string site;   // of the user's code: "train.py:12"
-  std::string place;  // "rank3.log:17"
+  std::string text;  // the text of the line
+  std::string site;  // of the user's code: "train.py:12"
+  std::string file;
+  std::int64_t line = 0;  // from 1; 0: the fact is in no single line
 
+  // "rank3.log:17".
+  std::string place() const { return line > 0 ? file + ":" + std::to_string(line) : file; }
   bool is_stack_in_call() const { return kind == Kind::stack && !op.empty(); }
 
   friend bool operator==(const LogFact&, const LogFact&) = default;

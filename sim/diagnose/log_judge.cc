@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include <fmt/core.h>
@@ -24,8 +25,9 @@ bool has(const std::vector<LogFact>& facts, Kind kind) {
 }  // namespace
 
 bool log_shows_timeout(const std::vector<LogFact>& facts) {
-  return has(facts, Kind::timed_out) || has(facts, Kind::barrier_missing) || has(facts, Kind::not_joined) ||
-         has(facts, Kind::gave_up);
+  constexpr Kind kinds[] = {Kind::timed_out, Kind::barrier_missing, Kind::not_joined, Kind::not_finished,
+                            Kind::gave_up};
+  return std::ranges::any_of(kinds, [&facts](Kind kind) { return has(facts, kind); });
 }
 
 bool log_shows_failure(const std::vector<LogFact>& facts) {
@@ -46,7 +48,7 @@ bool is_final(const std::vector<LogFact>& facts) {
 std::string call_text(const LogFact& fact) {
   std::string text = fact.op;
   if (!fact.shape.empty()) {
-    text += fmt::format(" of {} {}", fact.shape, fact.dtype);
+    text += fmt::format(" of {}{}{}", fact.shape, fact.dtype.empty() ? "" : " ", fact.dtype);
   }
   return fact.seq >= 0 ? fmt::format("{} #{}", text, fact.seq) : text;
 }
@@ -67,6 +69,12 @@ void set_call(const LogFact& fact, const RankSet& missing, Diagnosis& diagnosis)
   place.missing = missing;
   diagnosis.group_name = fact.group;
   diagnosis.finding.at = std::move(place);
+}
+
+std::string look_at(const RankSet& missing) {
+  const char* whose = is_plural(missing) ? "their" : "its";
+  return fmt::format("check what {} did instead: {} log, or {} stack (py-spy dump)", ranks_phrase(missing),
+                     whose, whose);
 }
 
 class LogJudge {
@@ -104,12 +112,14 @@ class LogJudge {
       }
       return diagnosis;
     }
-    for (const Judge each : {&LogJudge::unreachable, &LogJudge::watchdog, &LogJudge::launches}) {
+    for (const Judge each :
+         {&LogJudge::unreachable, &LogJudge::not_finished, &LogJudge::watchdog, &LogJudge::launches}) {
       if (std::optional<Diagnosis> diagnosis = (this->*each)()) {
         return diagnosis;
       }
     }
-    for (const auto judge : {judge_silence, judge_host_stacks, judge_devices, judge_logged_errors}) {
+    for (const auto judge :
+         {judge_silence, judge_host_stacks, judge_devices, judge_logged_errors, judge_unplaced_errors}) {
       if (std::optional<Diagnosis> diagnosis = judge(facts_)) {
         return diagnosis;
       }
@@ -173,7 +183,7 @@ class LogJudge {
           disagreement(odd, Confidence::medium, *last.at(odd.first()), *last.at(steady.first()));
       diagnosis.evidence.push_back(
           fmt::format("{}: the last call of {} follows on another than ever before, and the others' do not",
-                      last.at(odd.first())->place, ranks_phrase(odd)));
+                      last.at(odd.first())->place(), ranks_phrase(odd)));
       return diagnosis;
     }
     const auto other =
@@ -195,12 +205,15 @@ class LogJudge {
     Diagnosis diagnosis = diagnosis_of(kind, confidence, odd);
     set_call(usual, {}, diagnosis);
     diagnosis.finding.headline =
-        fmt::format("{} and the other ranks make different calls", ranks_phrase(odd));
+        confidence == Confidence::low
+            ? fmt::format("{} make different calls", ranks_phrase(odd))
+            : fmt::format("{} and the other ranks make different calls", ranks_phrase(odd));
     diagnosis.finding.cause = fmt::format("{} has {}, {} has {}", ranks_phrase(theirs.ranks),
                                           call_text(theirs), ranks_phrase(usual.ranks), call_text(usual));
     diagnosis.finding.advice =
         "compare what the ranks do there: branches on the rank, local sizes and dtypes";
-    diagnosis.evidence.push_back(fmt::format("{}: ranks were stopped before calls that differ", usual.place));
+    diagnosis.evidence.push_back(
+        fmt::format("{}: ranks were stopped before calls that differ", usual.place()));
     return diagnosis;
   }
 
@@ -268,9 +281,8 @@ class LogJudge {
       diagnosis.finding.headline =
           fmt::format("{} did not reach {}", ranks_phrase(missing), call_text(*facts.front()));
       diagnosis.finding.cause = "the others reached it and waited until the timeout";
-      diagnosis.finding.advice = fmt::format("check what {} did instead: its log, or its stack (py-spy dump)",
-                                             ranks_phrase(missing));
-      diagnosis.evidence.push_back(fmt::format("{} names {}", facts.front()->place, ranks_phrase(missing)));
+      diagnosis.finding.advice = look_at(missing);
+      diagnosis.evidence.push_back(fmt::format("{} names {}", facts.front()->place(), ranks_phrase(missing)));
       if (!beyond.empty()) {
         diagnosis.evidence.push_back(
             fmt::format("{} did not arrive either, and made a call that {} never made", ranks_phrase(beyond),
@@ -308,12 +320,32 @@ class LogJudge {
     return beyond;
   }
 
+  std::optional<Diagnosis> not_finished() const {
+    const RankSet ranks = ranks_with(facts_, Kind::not_finished);
+    if (ranks.empty()) {
+      return std::nullopt;
+    }
+    const LogFact& fact = *of(Kind::not_finished).front();
+    Diagnosis diagnosis = diagnosis_of(FindingKind::stuck_device, Confidence::low, ranks);
+    diagnosis.alternatives = {FindingKind::op_type_mismatch, FindingKind::size_mismatch};
+    set_call(fact, {}, diagnosis);
+    diagnosis.finding.headline =
+        fmt::format("{} made {}, and it did not end there", ranks_phrase(ranks), call_text(fact));
+    diagnosis.finding.cause = "the report of torch's watchdog says that this kept the others waiting";
+    diagnosis.finding.advice = fmt::format(
+        "compare the call of {} with that of the others; look for device errors "
+        "(Xid, ECC, CUDA)",
+        ranks_phrase(ranks));
+    diagnosis.evidence.push_back(fmt::format("{} names {}", fact.place(), ranks_phrase(ranks)));
+    return diagnosis;
+  }
+
   std::optional<Diagnosis> unreachable() const {
     RankSet dead;
     std::string place;
     for (const LogFact* fact : of(Kind::unreachable)) {
       dead.insert(fact->ranks);
-      place = place.empty() ? fact->place : place;
+      place = place.empty() ? fact->place() : place;
     }
     if (dead.empty()) {
       return std::nullopt;
@@ -327,71 +359,172 @@ class LogJudge {
     return diagnosis;
   }
 
-  // Finds the earliest call that timed out, and the ranks that had not even enqueued it.
+  // Finds the ranks that had not even enqueued a call that timed out for others.
   std::optional<Diagnosis> watchdog() const {
-    const LogFact* first = nullptr;
-    RankSet waiting;
-    for (const LogFact* fact : of(Kind::timed_out)) {
-      first = first == nullptr || std::tie(fact->group, fact->seq) < std::tie(first->group, first->seq)
-                  ? fact
-                  : first;
-    }
-    if (first == nullptr) {
+    const RankSet waiting = ranks_with(facts_, Kind::timed_out);
+    if (waiting.empty()) {
       return std::nullopt;
     }
-    for (const LogFact* fact : of(Kind::timed_out)) {
-      waiting.insert(fact->ranks);
+    const std::vector<const LogFact*> earliest = earliest_timeouts();
+    for (const LogFact* late : earliest) {
+      if (std::optional<Diagnosis> different = different_calls(*late)) {
+        return different;
+      }
     }
-    if (std::optional<Diagnosis> stuck = unfinished_alone(*first)) {
-      return stuck;
+    for (const LogFact* late : earliest) {
+      if (std::optional<Diagnosis> stuck = unfinished_alone(*late)) {
+        return stuck;
+      }
     }
-    RankSet behind;
-    for (const LogFact* fact : of(Kind::progress)) {
-      const bool may_be_same = fact->group == first->group || fact->group.empty() || first->group.empty();
-      if (may_be_same && fact->seq >= 0 && fact->seq < first->seq) {
-        behind.insert(fact->ranks);
+    for (const LogFact* late : earliest) {
+      if (const RankSet behind = difference(behind_in(*late), waiting); !behind.empty()) {
+        return never_issued(*late, behind);
       }
     }
     const RankSet silent = difference(RankSet::range(0, waiting.ranges().back().last), waiting);
-    const bool is_known = !behind.empty();
-    const RankSet& missing = is_known ? behind : silent;
-    if (missing.empty() || missing.size() >= waiting.size() + behind.size()) {
+    if (silent.empty() || silent.size() >= waiting.size()) {
       return std::nullopt;
     }
-    Diagnosis diagnosis =
-        diagnosis_of(FindingKind::stuck_host, is_known ? Confidence::medium : Confidence::low, missing);
-    diagnosis.alternatives = {FindingKind::early_exit, FindingKind::crashed_rank};
-    set_call(*first, missing, diagnosis);
-    diagnosis.finding.at->waiting = waiting;
-    diagnosis.finding.headline = fmt::format("{} never issued {}", ranks_phrase(missing), call_text(*first));
+    Diagnosis diagnosis = not_issued(*earliest.front(), silent, Confidence::low);
     diagnosis.finding.cause =
-        is_known ? fmt::format("the watchdog of {} has seen no later call enqueued", ranks_phrase(missing))
-                 : fmt::format("{} did not report a timeout as the others did", ranks_phrase(missing));
-    diagnosis.finding.advice =
-        fmt::format("check what {} did instead: its log, or its stack (py-spy dump)", ranks_phrase(missing));
-    diagnosis.evidence.push_back(fmt::format("{}: {} timed out", first->place, call_text(*first)));
+        fmt::format("{} did not report a timeout as the others did", ranks_phrase(silent));
+    return diagnosis;
+  }
+
+  // For calls of one group and number that timed out: whether they are the same.
+  std::optional<Diagnosis> different_calls(const LogFact& late) const {
+    constexpr std::string_view equal_sizes[] = {"ALLREDUCE",       "BROADCAST", "REDUCE",
+                                                "_ALLGATHER_BASE", "ALLGATHER", "_REDUCE_SCATTER_BASE",
+                                                "REDUCE_SCATTER"};
+    std::map<std::string, std::pair<RankSet, const LogFact*>> calls;
+    for (const LogFact* fact : of(Kind::timed_out)) {
+      const bool is_known = fact->op != "collective" && fact->seq == late.seq && late.seq >= 0;
+      if (is_known && is_same_group(*fact, late)) {
+        const bool has_size = std::ranges::find(equal_sizes, fact->op) != std::end(equal_sizes);
+        auto& [ranks, example] = calls[fact->op + (has_size ? " " + fact->shape : "")];
+        ranks.insert(fact->ranks);
+        example = fact;
+      }
+    }
+    if (calls.size() < 2) {
+      return std::nullopt;
+    }
+    const auto fewer = [](const auto& a, const auto& b) {
+      return a.second.first.size() < b.second.first.size();
+    };
+    const auto usual = std::max_element(calls.begin(), calls.end(), fewer);
+    RankSet odd;
+    bool tie = false;
+    for (auto call = calls.begin(); call != calls.end(); ++call) {
+      tie = tie || (call != usual && call->second.first.size() == usual->second.first.size());
+      odd.insert(call == usual ? RankSet() : call->second.first);
+    }
+    odd.insert(tie ? usual->second.first : RankSet());
+    const auto other =
+        std::find_if(calls.begin(), calls.end(), [&](const auto& call) { return &call != &*usual; });
+    Diagnosis diagnosis = disagreement(odd, tie ? Confidence::low : Confidence::medium, *other->second.second,
+                                       *usual->second.second);
+    diagnosis.finding.tie = tie;
+    diagnosis.evidence = {
+        fmt::format("{}: {} timed out", other->second.second->place(), call_text(*other->second.second)),
+        fmt::format("{}: {} timed out", usual->second.second->place(), call_text(*usual->second.second))};
+    return diagnosis;
+  }
+
+  // Of each group the earliest call that timed out.
+  std::vector<const LogFact*> earliest_timeouts() const {
+    std::map<std::string, const LogFact*> by_group;
+    for (const LogFact* fact : of(Kind::timed_out)) {
+      const LogFact*& known = by_group[fact->group];
+      known = known == nullptr || fact->seq < known->seq ? fact : known;
+    }
+    std::vector<const LogFact*> earliest;
+    for (const auto& [group, fact] : by_group) {
+      earliest.push_back(fact);
+    }
+    return earliest;
+  }
+
+  // Numbers of calls count within a group. Lines of an older torch name none: they are comparable if no line names two.
+  bool is_same_group(const LogFact& a, const LogFact& b) const {
+    if (!a.group.empty() && !b.group.empty()) {
+      return a.group == b.group;
+    }
+    std::set<std::string> names;
+    for (const LogFact& fact : facts_) {
+      if ((fact.kind == Kind::timed_out || fact.kind == Kind::progress) && !fact.group.empty()) {
+        names.insert(fact.group);
+      }
+    }
+    return names.size() < 2;
+  }
+
+  RankSet waiting_in(const LogFact& late) const {
+    RankSet waiting;
+    for (const LogFact* fact : of(Kind::timed_out)) {
+      waiting.insert(fact->seq == late.seq && is_same_group(*fact, late) ? fact->ranks : RankSet());
+    }
+    return waiting;
+  }
+
+  // The ranks whose watchdog has seen no call as late as this one.
+  RankSet behind_in(const LogFact& late) const {
+    std::map<Rank, std::int64_t> enqueued;
+    for (const LogFact* fact : of(Kind::progress)) {
+      if (fact->seq >= 0 && is_same_group(*fact, late)) {
+        std::int64_t& last = enqueued.emplace(fact->ranks.first(), fact->seq).first->second;
+        last = std::max(last, fact->seq);
+      }
+    }
+    RankSet behind;
+    for (const auto& [rank, last] : enqueued) {
+      behind.insert(last < late.seq ? RankSet{rank} : RankSet());
+    }
+    return behind;
+  }
+
+  Diagnosis not_issued(const LogFact& late, const RankSet& missing, Confidence confidence) const {
+    Diagnosis diagnosis = diagnosis_of(FindingKind::stuck_host, confidence, missing);
+    diagnosis.alternatives = {FindingKind::early_exit, FindingKind::crashed_rank};
+    set_call(late, missing, diagnosis);
+    diagnosis.finding.at->waiting = waiting_in(late);
+    diagnosis.finding.headline = fmt::format("{} never issued {}", ranks_phrase(missing), call_text(late));
+    diagnosis.finding.advice = look_at(missing);
+    diagnosis.evidence.push_back(fmt::format("{}: {} timed out", late.place(), call_text(late)));
     diagnosis.would_settle.push_back(
         "Flight Recorder dumps (TORCH_NCCL_DUMP_ON_TIMEOUT=1, TORCH_FR_BUFFER_SIZE=2000)");
     return diagnosis;
   }
 
+  Diagnosis never_issued(const LogFact& late, const RankSet& behind) const {
+    const RankSet waiting = waiting_in(late);
+    if (waiting.size() > 1 || behind.size() < 2) {
+      Diagnosis diagnosis = not_issued(late, behind, Confidence::medium);
+      diagnosis.finding.cause =
+          fmt::format("the watchdog of {} has seen no later call enqueued", ranks_phrase(behind));
+      return diagnosis;
+    }
+    Diagnosis diagnosis = not_issued(late, behind, Confidence::low);
+    diagnosis.finding.kind = FindingKind::extra_collective;
+    diagnosis.alternatives = {FindingKind::stuck_host};
+    diagnosis.finding.culprits = waiting;
+    diagnosis.finding.headline = fmt::format("{} alone issued {}", ranks_phrase(waiting), call_text(late));
+    diagnosis.finding.cause = fmt::format("{} not enqueued it", with_verb(behind, "has", "have"));
+    diagnosis.finding.advice = "look for a branch around a collective that depends on the rank";
+    return diagnosis;
+  }
+
   // If others have completed the call on which a rank's watchdog gave up, that rank alone does not see its end.
   std::optional<Diagnosis> unfinished_alone(const LogFact& late) const {
-    RankSet waiting;
-    for (const LogFact* fact : of(Kind::timed_out)) {
-      if (fact->group == late.group || fact->group.empty() || late.group.empty()) {
-        waiting.insert(fact->ranks);
-      }
-    }
     RankSet done;
     std::string place;
     for (const LogFact* fact : of(Kind::progress)) {
-      const bool may_be_same = fact->group == late.group || fact->group.empty() || late.group.empty();
-      if (may_be_same && late.seq >= 0 && fact->count >= late.seq) {
+      if (late.seq >= 0 && fact->count >= late.seq && is_same_group(*fact, late)) {
         done.insert(fact->ranks);
-        place = place.empty() ? fact->place : place;
+        place = place.empty() ? fact->place() : place;
       }
     }
+    const RankSet waiting = waiting_in(late);
     done = difference(done, waiting);
     if (done.empty()) {
       return std::nullopt;
@@ -403,10 +536,11 @@ class LogJudge {
     diagnosis.finding.headline =
         fmt::format("{} not see the end of {}, which {} completed", with_verb(waiting, "does", "do"),
                     call_text(late), with_verb(done, "has", "have"));
-    diagnosis.finding.cause = "its device does not get to the call, or the thread that watches it is stuck";
+    diagnosis.finding.cause = fmt::format("{} not get to the call, or the thread that watches it is stuck",
+                                          is_plural(waiting) ? "their devices do" : "its device does");
     diagnosis.finding.advice =
         fmt::format("look for device errors (Xid, ECC, CUDA) on {}", ranks_phrase(waiting));
-    diagnosis.evidence.push_back(fmt::format("{}: {} timed out", late.place, call_text(late)));
+    diagnosis.evidence.push_back(fmt::format("{}: {} timed out", late.place(), call_text(late)));
     diagnosis.evidence.push_back(
         fmt::format("{}: {} completed a later one", place, with_verb(done, "has", "have")));
     return diagnosis;
@@ -420,7 +554,7 @@ class LogJudge {
       auto& [count, ranks] = communicators[fact->group][fact->seq];
       count += fact->count;
       ranks.insert(fact->ranks);
-      places.emplace(fact->group, fact->place);
+      places.emplace(fact->group, fact->place());
     }
     for (const auto& [name, counts] : communicators) {
       if (counts.size() < 2) {
@@ -541,7 +675,8 @@ void add_log_evidence(const std::vector<LogFact>& facts, bool has_moved, Diagnos
     const RankSet culprits = diagnosis.finding.culprits;
     log->finding.culprits = culprits;
     log->finding.cause = fmt::format("{}, and the calls of the others agree", log->finding.cause);
-    log->confidence = Confidence::medium;
+    log->finding.tie = culprits.size() > 1;  // one of them may only have been sent too much by another
+    log->confidence = log->finding.tie ? Confidence::low : Confidence::medium;
     log->evidence.insert(log->evidence.end(), diagnosis.evidence.begin(), diagnosis.evidence.end());
     log->finding.at = diagnosis.finding.at;
     diagnosis = *std::move(log);
@@ -563,8 +698,9 @@ void add_log_evidence(const std::vector<LogFact>& facts, bool has_moved, Diagnos
   // calls says more than recordings that are not certain: Gloo's have no messages, and no calls that wait in them.
   const bool is_quiet = diagnosis.finding.kind == FindingKind::no_fault;
   const bool knows_more = has(facts, Kind::calls) && diagnosis.confidence == Confidence::low;
-  const bool is_glance = log->finding.kind == FindingKind::stuck_host && has(facts, Kind::stack) &&
-                         log->confidence == Confidence::low && !log_shows_timeout(facts);
+  const bool is_by_stacks = log->finding.kind == FindingKind::stuck_host && has(facts, Kind::stack) &&
+                            log->confidence == Confidence::low;
+  const bool is_glance = is_by_stacks && !log_shows_timeout(facts);
   const bool is_at_work = has_moved && !is_final(facts);
   if (is_quiet && !knows_more && (is_at_work || is_glance)) {
     diagnosis.evidence.push_back(fmt::format("in addition to the recordings: {}", source));
@@ -578,7 +714,13 @@ void add_log_evidence(const std::vector<LogFact>& facts, bool has_moved, Diagnos
     diagnosis.evidence.push_back(source);
     return;
   }
-  if (is_open(diagnosis) && (!log->finding.tie || is_quiet)) {
+  // Where a program waits for a call that it made before, its stack looks as if it were elsewhere. So stacks only
+  // choose among the ranks that the recordings name. A rank whose dump shows that it waits has not failed.
+  const bool is_beside = is_by_stacks && !diagnosis.finding.culprits.empty() &&
+                         !difference(log->finding.culprits, diagnosis.finding.culprits).empty();
+  const bool is_alive = log->finding.kind == FindingKind::crashed_rank && diagnosis.finding.at &&
+                        difference(log->finding.culprits, diagnosis.finding.at->waiting).empty();
+  if (is_open(diagnosis) && (!log->finding.tie || is_quiet) && !is_beside && !is_alive) {
     log->evidence.insert(log->evidence.end(), diagnosis.evidence.begin(), diagnosis.evidence.end());
     log->evidence.push_back(fmt::format("the recordings alone say: {}", diagnosis.finding.headline));
     if (!log->finding.at) {

@@ -126,14 +126,48 @@ std::optional<Diagnosis> judge_fewest_calls(const std::map<Rank, LoggedCalls>& l
   diagnosis.finding.cause = fmt::format("its last is {} of {}", last.op, last.shape);
   diagnosis.finding.advice = fmt::format("check what {} did after that call", ranks_phrase(behind));
   diagnosis.evidence.push_back(
-      fmt::format("{}: the last call in the log of {}", last.place, ranks_phrase(behind)));
+      fmt::format("{}: the last call in the log of {}", last.place(), ranks_phrase(behind)));
   diagnosis.would_settle.push_back(dumps_would_say);
   return diagnosis;
 }
 
 std::string error_evidence(const LogFact& error) {
-  return fmt::format("{}: {}{}", error.place, error.text,
+  return fmt::format("{}: {}{}", error.place(), error.text,
                      error.site.empty() ? "" : fmt::format(" (at {})", error.site));
+}
+
+// The ranks that launchers saw fail first, unless that follows from another's fault: a watchdog aborts its own process
+// when a call has timed out (SIGABRT), and a launcher ends the others (SIGTERM).
+RankSet first_to_fail(const std::vector<LogFact>& facts, const RankSet& victims) {
+  RankSet ranks;
+  for (const LogFact& fact : facts) {
+    const bool was_ended = fact.text.starts_with("exit code -6 ") || fact.text.starts_with("exit code -15 ");
+    const bool counts = fact.kind == Kind::first_to_fail && !(was_ended && log_shows_timeout(facts));
+    ranks.insert(counts ? difference(fact.ranks, victims) : RankSet());
+  }
+  return ranks;
+}
+
+// The first fact of this kind about one of the ranks.
+const LogFact* first_about(const std::vector<LogFact>& facts, Kind kind, const RankSet& ranks) {
+  const auto place = std::ranges::find_if(facts, [&](const LogFact& fact) {
+    return fact.kind == kind && !fact.ranks.empty() && difference(fact.ranks, ranks).empty();
+  });
+  return place == facts.end() ? nullptr : &*place;
+}
+
+// Without ranks whose error came after a call of theirs had timed out: it is about the end of that call.
+RankSet raised_first(const std::vector<LogFact>& facts) {
+  RankSet ranks;
+  for (const LogFact& error : facts) {
+    const bool follows =
+        error.kind == Kind::raised && std::ranges::any_of(facts, [&error](const LogFact& late) {
+          return late.kind == Kind::timed_out && late.ranks == error.ranks && late.file == error.file &&
+                 late.line < error.line;
+        });
+    ranks.insert(error.kind == Kind::raised && !follows ? error.ranks : RankSet());
+  }
+  return ranks;
 }
 
 }  // namespace
@@ -148,16 +182,20 @@ Diagnosis diagnosis_of(FindingKind kind, Confidence confidence, RankSet culprits
 
 // An error of its own ends a rank, and that ends the others.
 std::optional<Diagnosis> judge_errors(const std::vector<LogFact>& facts) {
-  const RankSet raised = ranks_with(facts, Kind::raised);
-  const LogFact* root = first_of(facts, Kind::first_to_fail);
-  RankSet victims = ranks_with(facts, Kind::lost_peer);
-  victims.insert(ranks_with(facts, Kind::gave_up));
-  const bool root_is_victim = root != nullptr && difference(root->ranks, victims).empty();
-  if (raised.empty() && (root == nullptr || root_is_victim)) {
+  const RankSet raised = raised_first(facts);
+  RankSet victims;
+  for (const Kind kind : {Kind::lost_peer, Kind::gave_up, Kind::timed_out}) {
+    victims.insert(ranks_with(facts, kind));
+  }
+  const RankSet roots = first_to_fail(facts, victims);
+  if (raised.empty() && roots.empty()) {
     return std::nullopt;
   }
-  const LogFact* error = first_of(facts, Kind::raised);
-  RankSet culprits = raised.empty() ? root->ranks : raised;
+  const LogFact* error = first_about(facts, Kind::raised, raised);
+  const LogFact* root = first_about(facts, Kind::first_to_fail, roots);
+  // Launchers of several nodes each see a first rank to fail, and nothing says which of them was the first.
+  const bool tie = raised.empty() && roots.size() > 1;
+  RankSet culprits = raised.empty() ? roots : raised;
   // DDP compares every rank's parameters with those of rank 0. If most ranks differ from it, rank 0 is the odd one.
   const bool compares = error != nullptr && (error->text.find("in process 0") != std::string::npos ||
                                              error->text.find("DDP expects same model") != std::string::npos);
@@ -165,22 +203,39 @@ std::optional<Diagnosis> judge_errors(const std::vector<LogFact>& facts) {
     culprits = {0};
   }
   Diagnosis diagnosis = diagnosis_of(compares ? FindingKind::size_mismatch : FindingKind::crashed_rank,
-                                     Confidence::medium, culprits);
+                                     tie ? Confidence::low : Confidence::medium, culprits);
+  diagnosis.finding.tie = tie;
   const LogFact& shown = error != nullptr ? *error : *root;
-  diagnosis.finding.headline =
-      fmt::format("{} failed with {}", ranks_phrase(culprits),
-                  is_plural(culprits) ? "errors of their own" : "an error of its own");
+  if (shown.text.starts_with("exit code")) {
+    diagnosis.finding.headline =
+        fmt::format("the {} of {} failed first{}", is_plural(culprits) ? "processes" : "process",
+                    ranks_phrase(culprits), is_plural(culprits) ? " on their machines" : "");
+    diagnosis.finding.advice =
+        "read what the rank printed last, and the kernel's log for a kill; the errors of the other ranks "
+        "follow "
+        "from it";
+  } else {
+    diagnosis.finding.headline =
+        fmt::format("{} failed with {}", ranks_phrase(culprits),
+                    is_plural(culprits) ? "errors of their own" : "an error of its own");
+    diagnosis.finding.advice = "fix that error first; the errors of the other ranks follow from it";
+  }
   diagnosis.finding.cause = shown.text;
-  diagnosis.finding.advice = "fix that error first; the errors of the other ranks follow from it";
   if (error != nullptr) {
     diagnosis.evidence.push_back(error_evidence(*error));
   }
   if (root != nullptr && root->ranks == culprits) {
-    diagnosis.evidence.push_back(fmt::format("{}: torchrun saw it fail first: {}", root->place, root->text));
+    diagnosis.evidence.push_back(
+        fmt::format("{}: the launcher saw it fail first: {}", root->place(), root->text));
   }
-  if (!victims.empty()) {
+  if (error == nullptr) {
+    if (const LogFact* unplaced = first_of(facts, Kind::unplaced)) {
+      diagnosis.evidence.push_back(error_evidence(*unplaced) + ", of a rank that the log does not name");
+    }
+  }
+  if (const RankSet others = difference(victims, culprits); !others.empty()) {
     diagnosis.evidence.push_back(fmt::format("{} only that a peer is gone, or did not arrive",
-                                             with_verb(victims, "reports", "report")));
+                                             with_verb(others, "reports", "report")));
   }
   return diagnosis;
 }
@@ -199,6 +254,22 @@ std::optional<Diagnosis> judge_logged_errors(const std::vector<LogFact>& facts) 
   diagnosis.evidence.push_back(error_evidence(*error));
   diagnosis.would_settle.push_back(
       fmt::format("a dump or a stack of {}: other threads may write while the program has ended", who));
+  return diagnosis;
+}
+
+std::optional<Diagnosis> judge_unplaced_errors(const std::vector<LogFact>& facts) {
+  const LogFact* error = first_of(facts, Kind::unplaced);
+  if (error == nullptr) {
+    return std::nullopt;
+  }
+  Diagnosis diagnosis = diagnosis_of(FindingKind::no_fault, Confidence::low, {});
+  diagnosis.may_be_healthy = true;
+  diagnosis.finding.headline = "a rank that the log does not name logged an error";
+  diagnosis.finding.cause = error->text;
+  diagnosis.evidence.push_back(error_evidence(*error));
+  diagnosis.would_settle.push_back(
+      "a log of each rank in a file of its own (torchrun --log-dir DIR --redirects 3), or its number before "
+      "each line");
   return diagnosis;
 }
 
@@ -232,7 +303,7 @@ std::optional<Diagnosis> judge_ends(const std::vector<LogFact>& facts) {
         fmt::format("the other ranks make calls that need {}", is_plural(ranks) ? "them" : "it");
     diagnosis.finding.advice = end.advice;
     diagnosis.evidence.push_back(
-        fmt::format("{}: {}: {}", fact->place, ranks_phrase(fact->ranks), fact->text));
+        fmt::format("{}: {}: {}", fact->place(), ranks_phrase(fact->ranks), fact->text));
     return diagnosis;
   }
   return std::nullopt;
@@ -247,14 +318,14 @@ std::optional<Diagnosis> judge_aborts(const std::vector<LogFact>& facts) {
   const LogFact& fact = *first_of(facts, Kind::aborted);
   Diagnosis diagnosis = diagnosis_of(FindingKind::size_mismatch, Confidence::low, {});
   diagnosis.alternatives = {FindingKind::extra_collective, FindingKind::skipped_collective};
-  diagnosis.finding.headline =
-      fmt::format("Gloo ended {}, which was sent more than it expected", ranks_phrase(aborted));
+  diagnosis.finding.headline = fmt::format("Gloo ended {}: {} sent more than expected", ranks_phrase(aborted),
+                                           is_plural(aborted) ? "they were" : "it was");
   diagnosis.finding.cause = fmt::format("a message of {} bytes came", fact.text);
   diagnosis.finding.advice = "compare what the ranks pass to that call, and whether they make the same one";
   diagnosis.finding.at = Place{{}, {}, aborted};
   diagnosis.finding.at->call.op = fact.op.empty() ? "a call" : fact.op;
   diagnosis.evidence.push_back(
-      fmt::format("{}: Received data size doesn't match expected size ({} bytes)", fact.place, fact.text));
+      fmt::format("{}: Received data size doesn't match expected size ({} bytes)", fact.place(), fact.text));
   diagnosis.would_settle.push_back(dumps_would_say);
   diagnosis.would_settle.push_back(
       "TORCH_DISTRIBUTED_DEBUG=DETAIL in the next run: it compares sizes before each call");
@@ -283,7 +354,7 @@ Diagnosis held_up_by_messages(const RankSet& behind, const LogFact& waiting, con
                                            ranks_phrase(behind), waiting.op, waiting.seq);
   diagnosis.finding.cause = "their messages were not answered: the lists of calls do not say by whom";
   diagnosis.finding.advice = "post one recv for every send, between the same two ranks and in the same order";
-  diagnosis.evidence.push_back(fmt::format("{}: {}", shown.place, shown.text));
+  diagnosis.evidence.push_back(fmt::format("{}: {}", shown.place(), shown.text));
   diagnosis.would_settle.push_back(
       "the peers of the messages that the ranks wait in: DETAIL counts messages and does not list them; a "
       "run under `rollcall watch` does");
@@ -340,7 +411,7 @@ std::optional<Diagnosis> judge_call_lists(const std::vector<LogFact>& facts) {
     diagnosis.finding.cause =
         fmt::format("the last call, {} of {}, followed on another than before", last.op, last.shape);
     diagnosis.finding.advice = "use the groups in the same order on all ranks";
-    diagnosis.evidence.push_back(fmt::format("{}: the last call", last.place));
+    diagnosis.evidence.push_back(fmt::format("{}: the last call", last.place()));
     diagnosis.would_settle.push_back(dumps_would_say);
     return diagnosis;
   }
@@ -378,7 +449,7 @@ std::optional<Diagnosis> judge_call_lists(const std::vector<LogFact>& facts) {
       is_extra ? lists.at(behind.first()).last().seq : waiting.seq);
   diagnosis.finding.advice = fmt::format("check what {} did after that call", ranks_phrase(odd));
   diagnosis.evidence.push_back(
-      fmt::format("{}: the last call in the log of {}", own.place, ranks_phrase(odd)));
+      fmt::format("{}: the last call in the log of {}", own.place(), ranks_phrase(odd)));
   diagnosis.would_settle.push_back(fmt::format("the host stack of {} (py-spy dump)", ranks_phrase(odd)));
   return diagnosis;
 }
@@ -420,14 +491,28 @@ std::optional<Diagnosis> judge_different_calls(const std::vector<LogFact>& facts
   diagnosis.finding.cause = "calls that do not belong together met, and none of them finished";
   diagnosis.finding.advice = "look for a branch around a collective that depends on the rank";
   for (const LogFact* fact : {&theirs, &usual}) {
-    diagnosis.evidence.push_back(fmt::format("{}: {} gave up in {}{}", fact->place, ranks_phrase(fact->ranks),
-                                             fact->op, fact->site.empty() ? "" : " at " + fact->site));
+    diagnosis.evidence.push_back(fmt::format("{}: {} gave up in {}{}", fact->place(),
+                                             ranks_phrase(fact->ranks), fact->op,
+                                             fact->site.empty() ? "" : " at " + fact->site));
   }
   diagnosis.would_settle.push_back(dumps_would_say);
   return diagnosis;
 }
 
 }  // namespace
+
+// For ranks whose last error looked as if they had survived it, and for which the others waited.
+Diagnosis logged_before_others_failed(const LogFact& error, const RankSet& ranks, const RankSet& failed) {
+  Diagnosis diagnosis = diagnosis_of(FindingKind::crashed_rank, Confidence::low, ranks);
+  diagnosis.alternatives = {FindingKind::stuck_host};
+  diagnosis.finding.headline =
+      fmt::format("{} logged an error, and {} for {}", ranks_phrase(ranks),
+                  with_verb(failed, "waited", "waited"), is_plural(ranks) ? "them" : "it");
+  diagnosis.finding.cause = error.text;
+  diagnosis.finding.advice = "fix that error first; the errors of the other ranks follow from it";
+  diagnosis.evidence.push_back(error_evidence(error));
+  return diagnosis;
+}
 
 // Ranks that waited say so when they, or others, give up; a rank that did not make the call has nothing to report.
 std::optional<Diagnosis> judge_silence(const std::vector<LogFact>& facts) {
@@ -436,10 +521,12 @@ std::optional<Diagnosis> judge_silence(const std::vector<LogFact>& facts) {
   RankSet failed = lost;
   failed.insert(late);
   RankSet known = ranks_with(facts, Kind::wrote);
-  known.insert(RankSet::range(0, failed.empty() ? 0 : failed.ranges().back().last));
-  if (failed.empty()) {
+  const bool is_launchers =  // of one process: the others are not silent
+      known.empty() && !failed.empty() && difference(failed, ranks_with(facts, Kind::first_to_fail)).empty();
+  if (failed.empty() || is_launchers) {
     return std::nullopt;
   }
+  known.insert(RankSet::range(0, failed.ranges().back().last));
   const auto op_of = [&facts](Rank rank) -> const LogFact* {
     const auto place = std::find_if(facts.begin(), facts.end(), [rank](const LogFact& fact) {
       return (fact.kind == Kind::lost_peer || fact.kind == Kind::gave_up) && fact.ranks.contains(rank);
@@ -448,6 +535,9 @@ std::optional<Diagnosis> judge_silence(const std::vector<LogFact>& facts) {
   };
   const RankSet silent = difference(known, failed);
   const LogFact& shown = *op_of(failed.first());
+  if (!silent.empty() && difference(silent, ranks_with(facts, Kind::logged)).empty()) {
+    return logged_before_others_failed(*first_of(facts, Kind::logged), silent, failed);
+  }
   if (silent.empty()) {
     const std::vector<Rank> all = failed.to_vector();
     const bool are_messages =
@@ -462,13 +552,14 @@ std::optional<Diagnosis> judge_silence(const std::vector<LogFact>& facts) {
     diagnosis.finding.cause =
         fmt::format("no rank was left to answer: {} in {}", ranks_phrase({failed.first()}), shown.op);
     diagnosis.finding.advice = "post one recv for every send; let one side of each pair send first";
-    diagnosis.evidence.push_back(fmt::format("{}: {}", shown.place, shown.text));
+    diagnosis.evidence.push_back(fmt::format("{}: {}", shown.place(), shown.text));
     return diagnosis;
   }
   if (silent.size() >= failed.size() + (late.empty() ? 0 : 1)) {
     return std::nullopt;
   }
-  const bool is_gone = !lost.empty();
+  // Where ranks gave up waiting, those that lost a peer may have lost one of these.
+  const bool is_gone = late.empty();
   // A rank that waits without a timeout of its own is silent, too.
   const Confidence confidence = silent.size() >= failed.size() ? Confidence::low : Confidence::medium;
   Diagnosis diagnosis =
@@ -480,13 +571,17 @@ std::optional<Diagnosis> judge_silence(const std::vector<LogFact>& facts) {
       fmt::format("{} no error, and {} for {}", with_verb(silent, "reports", "report"),
                   with_verb(failed, "waited", "waited"), is_plural(silent) ? "them" : "it");
   diagnosis.finding.cause =
-      is_gone ? "its process exited or was killed silently; or it did not arrive, and those that "
-                "waited ended each other"
-              : "it did not reach the call in which the others timed out";
+      is_gone ? fmt::format(
+                    "{} exited or {} killed silently; or {} did not arrive, and those that waited "
+                    "ended each other",
+                    is_plural(silent) ? "their processes" : "its process", is_plural(silent) ? "were" : "was",
+                    is_plural(silent) ? "they" : "it")
+              : fmt::format("{} did not reach the call in which the others timed out",
+                            is_plural(silent) ? "they" : "it");
   diagnosis.finding.advice =
       fmt::format("check what {} did instead: its stack (py-spy dump), the kernel's log for a kill",
                   ranks_phrase(silent));
-  diagnosis.evidence.push_back(fmt::format("{}: {}{}", shown.place, shown.text,
+  diagnosis.evidence.push_back(fmt::format("{}: {}{}", shown.place(), shown.text,
                                            shown.site.empty() ? "" : fmt::format(" (at {})", shown.site)));
   diagnosis.would_settle.push_back(dumps_would_say);
   return diagnosis;
@@ -496,8 +591,11 @@ std::optional<Diagnosis> judge_host_stacks(const std::vector<LogFact>& facts) {
   std::map<Rank, const LogFact*> stacks;
   std::map<std::string, RankSet> by_op;
   RankSet elsewhere;
+  RankSet victims = ranks_with(facts, Kind::lost_peer);
+  victims.insert(ranks_with(facts, Kind::gave_up));
   for (const LogFact& fact : facts) {
-    if (fact.kind == Kind::stack && stacks.emplace(fact.ranks.first(), &fact).second) {
+    const bool is_victim = fact.op.empty() && difference(fact.ranks, victims).empty();
+    if (fact.kind == Kind::stack && !is_victim && stacks.emplace(fact.ranks.first(), &fact).second) {
       if (fact.op.empty()) {
         elsewhere.insert(fact.ranks);
       } else {
@@ -512,7 +610,7 @@ std::optional<Diagnosis> judge_host_stacks(const std::vector<LogFact>& facts) {
   const auto& [op, most] = *std::max_element(by_op.begin(), by_op.end(), fewer);
   const auto describe = [&](const RankSet& ranks) {
     const LogFact& fact = *stacks.at(ranks.first());
-    return fmt::format("{}: {} is in {}{}", fact.place, ranks_phrase({ranks.first()}),
+    return fmt::format("{}: {} is in {}{}", fact.place(), ranks_phrase({ranks.first()}),
                        fact.op.empty() ? fact.text : fact.op, fact.site.empty() ? "" : " at " + fact.site);
   };
   const std::size_t in_calls = stacks.size() - elsewhere.size();
@@ -589,7 +687,7 @@ std::optional<Diagnosis> judge_devices(const std::vector<LogFact>& facts) {
   diagnosis.finding.cause = error->text;
   diagnosis.finding.advice =
       "find the rank whose process or GPU that is: its calls are those that do not finish";
-  diagnosis.evidence.push_back(fmt::format("{}: {}", error->place, error->text));
+  diagnosis.evidence.push_back(fmt::format("{}: {}", error->place(), error->text));
   diagnosis.would_settle.push_back("which rank ran on that GPU: its process id in the job's log");
   return diagnosis;
 }

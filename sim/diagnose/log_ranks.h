@@ -31,7 +31,8 @@ std::optional<Diagnosis> judge_call_lists(const std::vector<LogFact>& facts);
 std::optional<Diagnosis> judge_silence(const std::vector<LogFact>& facts);
 std::optional<Diagnosis> judge_host_stacks(const std::vector<LogFact>& facts);
 std::optional<Diagnosis> judge_devices(const std::vector<LogFact>& facts);
-// Accuses no rank.
+// These accuse no rank.
 std::optional<Diagnosis> judge_logged_errors(const std::vector<LogFact>& facts);
+std::optional<Diagnosis> judge_unplaced_errors(const std::vector<LogFact>& facts);
 
 }  // namespace rollcall::check

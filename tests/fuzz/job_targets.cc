@@ -1,7 +1,6 @@
 // Fuzz targets for the files of a job: each is read, judged and shown, as `rollcall diagnose` does.
 
 #include <algorithm>
-#include <optional>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -22,8 +21,6 @@
 #include "traces/dumps/dump_report.h"
 #include "traces/formats/formats.h"
 #include "traces/formats/script_record.h"
-#include "traces/logs/host_stacks.h"
-#include "traces/logs/job_evidence.h"
 #include "traces/values/json_value.h"
 #include "viz/html/html_diagnosis.h"
 #include "viz/json/json_diagnosis.h"
@@ -114,47 +111,6 @@ void read_chakra(std::string_view bytes) {
 
 // Also binary: the same reader, which starts from other files.
 void read_ring(std::string_view bytes) { read_chakra(bytes); }
-
-namespace {
-
-using Facts = std::vector<check::LogFact>;
-
-// Judges the facts of two ranks that say the same, and of one that says nothing.
-void judge_facts(Facts of_one, const Facts& of_another) {
-  check::JobDump job;
-  job.facts = std::move(of_one);
-  job.facts.insert(job.facts.end(), of_another.begin(), of_another.end());
-  if (!job.facts.empty()) {  // otherwise there is nothing to judge
-    job.facts.push_back(traces::rank_wrote(0, "rank0.log"));
-    judge(job);
-  }
-}
-
-}  // namespace
-
-void read_log(std::string_view bytes) {
-  if (std::optional<Facts> facts = traces::read_text_evidence(bytes, 1, "rank1.log")) {
-    judge_facts(*std::move(facts), *traces::read_text_evidence(bytes, 2, "rank2.log"));
-  }
-}
-
-void read_stacks(std::string_view bytes) {
-  judge_facts(traces::read_host_stacks(bytes, 1, "rank1.txt"),
-              traces::read_host_stacks(bytes, 2, "rank2.txt"));
-}
-
-// torchrun's error.json, NCCL's RAS and Inspector.
-void read_job_json(std::string_view bytes) {
-  try {
-    traces::Arena arena(tree_bytes_max);
-    const traces::Value value = traces::read_json_sequence(bytes, arena);
-    if (std::optional<Facts> facts = traces::read_json_evidence(value, 1, "1/error.json")) {
-      judge_facts(*std::move(facts), *traces::read_json_evidence(value, 2, "2/error.json"));
-    }
-  } catch (const traces::BadFile& refused) {
-    // its error for such files
-  }
-}
 
 // Turns the records of two equal ranks into programs. They are not run.
 void read_script(std::string_view bytes) {

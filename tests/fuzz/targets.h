@@ -19,10 +19,12 @@ void read_json_dump(std::string_view bytes);
 void read_job_trace(std::string_view bytes);
 void read_chakra(std::string_view bytes);
 void read_ring(std::string_view bytes);
+void read_script(std::string_view bytes);
+
+// What else jobs leave: evidence_targets.cc.
 void read_log(std::string_view bytes);
 void read_stacks(std::string_view bytes);
 void read_job_json(std::string_view bytes);
-void read_script(std::string_view bytes);
 
 // Text that users write: scenario_targets.cc.
 void read_scenario(std::string_view bytes);

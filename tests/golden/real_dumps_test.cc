@@ -221,6 +221,41 @@ TEST_CASE("one iteration too many of a loop is told from five calls left out",
   }
 }
 
+TEST_CASE("a part of a job that stands still is not taken for health because another part moved",
+          "[flight-recorder][real-dumps]") {
+  const fs::path set = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/fr_failed/stands_still_in_one_half";
+  const Diagnosis diagnosis = diagnose_folders({set / "pickle", set / "pickle_later"});
+  CAPTURE(said(diagnosis));
+  CHECK(fits(truth_in(set), diagnosis));
+  CHECK(diagnosis.may_be_healthy);
+}
+
+TEST_CASE("a rank that stopped before a call is said to lack that call, and not the next one's kind",
+          "[flight-recorder][real-dumps]") {
+  const fs::path set = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/fr_failed/stops_before_a_broadcast";
+  const Diagnosis diagnosis = diagnose_folders({set / "pickle", set / "pickle_later"});
+  CHECK(fits(truth_in(set), diagnosis));
+  CHECK(diagnosis.finding.headline == "rank 7 never issued broadcast #14 on default_pg");
+}
+
+TEST_CASE("stacks and logs tell who is late from who is early, who is killed and who gave up",
+          "[flight-recorder][job-log][real-dumps]") {
+  const fs::path data = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/fr_failed";
+  for (const char* name :
+       {"three_read_while_one_waits", "retries_after_timeouts", "killed_while_others_wait"}) {
+    std::vector<fs::path> folders;
+    for (const char* kind : {"json", "json_later", "pickle", "log", "stack", "stack_later"}) {
+      if (fs::exists(data / name / kind)) {
+        folders.push_back(data / name / kind);
+      }
+    }
+    const Diagnosis diagnosis = diagnose_folders(folders);
+    CAPTURE(name, said(diagnosis));
+    CHECK(fits(truth_in(data / name), diagnosis));
+    CHECK((is_alarm(diagnosis) || diagnosis.may_be_healthy));
+  }
+}
+
 TEST_CASE("what recordings cannot show is not taken for health, and no rank is surely blamed for it",
           "[flight-recorder][job-log][real-dumps]") {
   const fs::path data = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/fr_failed";

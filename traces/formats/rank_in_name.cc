@@ -48,10 +48,31 @@ std::vector<Rank> numbers_in(std::string_view name) {
   return numbers;
 }
 
+// The number behind the last "rank", "rank_", "rank-" or "rank=": "rank_3_attempt_0" and "rank_0.log.1" are named by
+// it.
+std::optional<Rank> number_after_word(std::string_view name) {
+  constexpr std::string_view word = "rank";
+  for (std::size_t place = name.rfind(word); place != std::string_view::npos;
+       place = place == 0 ? std::string_view::npos : name.rfind(word, place - 1)) {
+    std::string_view rest = name.substr(place + word.size());
+    rest.remove_prefix(
+        !rest.empty() && std::string_view("_-=.").find(rest.front()) != std::string_view::npos ? 1 : 0);
+    const std::string_view digits = rest.substr(0, rest.find_first_not_of("0123456789"));
+    if (const std::vector<Rank> numbers = numbers_in(digits); !numbers.empty()) {
+      return numbers.front();
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Rank> rank_in_name(std::string_view path, const std::vector<check::DumpGroup>& groups) {
-  const std::vector<Rank> numbers = numbers_in(stem_of(path));
+  const std::string_view name = stem_of(path);
+  if (const std::optional<Rank> rank = number_after_word(name)) {
+    return rank;
+  }
+  const std::vector<Rank> numbers = numbers_in(name.substr(0, name.rfind("-of-")));
   const auto is_member = [&groups](Rank rank) {
     return std::all_of(groups.begin(), groups.end(), [rank](const check::DumpGroup& group) {
       return group.members.empty() || std::binary_search(group.members.begin(), group.members.end(), rank);

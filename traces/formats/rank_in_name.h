@@ -10,8 +10,9 @@
 
 namespace rollcall::traces {
 
-// Returns the last number in the file's name, unless it is not a member of the dump's groups and
-// another number in the name is: `groups` are those in its pg_config. Empty if there is no number.
+// Returns the number behind "rank" in the file's name, else the first of "3-of-4", else the last number, unless it is
+// not a member of the dump's groups and another number in the name is: `groups` are those in its pg_config. Empty if
+// there is no number.
 std::optional<Rank> rank_in_name(std::string_view path, const std::vector<check::DumpGroup>& groups);
 
 }  // namespace rollcall::traces

@@ -15,6 +15,7 @@
 #include "traces/formats/formats.h"
 #include "traces/formats/rank_in_name.h"
 #include "traces/logs/job_evidence.h"
+#include "traces/logs/log_stream.h"
 #include "traces/values/file_bytes.h"
 #include "traces/values/json_value.h"
 
@@ -118,21 +119,17 @@ class FileReader {
   Outcome decode(const Candidate& file) {
     const std::string_view bytes = bytes_.read(file.path);
     arena_.reset();
-    const Rank rank = rank_of(file.path);
-    const bool is_log = rank >= 0 && is_named_like_log(file.path);
+    const Rank rank = rank_of(file.path, bytes);
     if (!bytes.starts_with('{')) {  // lines of logs may begin with a bracket
-      std::optional<std::vector<check::LogFact>> facts = read_text_evidence(bytes, rank, file.path);
-      if (facts || is_log) {
-        facts = facts ? std::move(facts) : std::vector<check::LogFact>();
-        if (is_log) {
-          facts->push_back(rank_wrote(rank, file.path));
-        }
+      if (std::optional<std::vector<check::LogFact>> facts = facts_of(file.path, bytes, rank)) {
         return {std::nullopt, "", *std::move(facts)};
       }
     }
     const std::optional<Value> value = value_of(bytes, file.path);
-    if (!value) {
-      return {std::nullopt, unknown_format(bytes), {}};
+    if (!value) {  // the first line of a log may be a dictionary
+      std::optional<std::vector<check::LogFact>> facts = facts_of(file.path, bytes, rank);
+      return facts ? Outcome{std::nullopt, "", *std::move(facts)}
+                   : Outcome{std::nullopt, unknown_format(bytes), {}};
     }
     if (std::optional<std::vector<check::LogFact>> facts = read_json_evidence(*value, rank, file.path)) {
       return {std::nullopt, "", *std::move(facts)};
@@ -168,6 +165,17 @@ class FileReader {
     return outcome;
   }
 
+  // What a log or another text says; the log of a rank says at least that there is one. Empty for other files.
+  static std::optional<std::vector<check::LogFact>> facts_of(const std::string& path, std::string_view bytes,
+                                                             Rank rank) {
+    std::optional<std::vector<check::LogFact>> facts = read_text_evidence(bytes, rank, path);
+    if (rank >= 0 && is_named_like_log(path)) {
+      facts = facts ? std::move(facts) : std::vector<check::LogFact>();
+      facts->push_back(rank_wrote(rank, path));
+    }
+    return facts;
+  }
+
   // Empty if the file looks like JSON but is not JSON, and its name does not say that it is.
   std::optional<Value> value_of(std::string_view bytes, const std::string& path) {
     if (values::looks_like_pickle(bytes)) {
@@ -186,15 +194,19 @@ class FileReader {
     }
   }
 
-  // torchrun gives each rank a folder: "attempt_0/2/stderr.log".
-  static Rank rank_of(const std::string& path) {
+  // The rank in the file's name; -1: none. torchrun gives each rank a folder: "attempt_0/2/stderr.log". A number alone
+  // may be that of a job: "slurm-1235.out".
+  static Rank rank_of(const std::string& path, std::string_view bytes) {
     const fs::path name(path);
     const std::string file = name.filename().string();
     const bool is_torchruns = file == "error.json" || file == "stderr.log" || file == "stdout.log";
     const Rank rank =
         rank_in_name(is_torchruns ? name.parent_path().generic_string() : path, {}).value_or(-1);
     const bool is_named = is_torchruns || file.find("rank") != std::string::npos;
-    return is_named || !is_text(path) || rank < log_ranks_max ? rank : -1;
+    if (rank < 0 || is_named || !is_text(path)) {
+      return rank;
+    }
+    return rank < log_ranks_max && !names_only_others(bytes, rank) ? rank : -1;
   }
 
   FileBytes bytes_;

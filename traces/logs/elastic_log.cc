@@ -1,5 +1,9 @@
 #include "traces/logs/elastic_log.h"
 
+#include <algorithm>
+#include <array>
+#include <optional>
+
 #include <fmt/core.h>
 
 #include "traces/logs/lines.h"
@@ -13,6 +17,17 @@ namespace {
 using check::LogFact;
 
 constexpr std::string_view root_cause = "Root Cause (first observed failure):";
+constexpr std::string_view failures = "Failures:";
+constexpr std::string_view sruns = "srun: error: ";
+constexpr std::string_view mpiruns = "noticed that process rank ";
+constexpr std::string_view lightnings = "] Child process with PID ";
+
+// The error of a process that failed. If it is about another rank, that one failed first.
+void set_error(std::string_view text, LogFact& fact) {
+  const std::optional<LogFact::Kind> kind = kind_of_error(text);
+  fact.kind = kind && *kind != LogFact::Kind::raised ? *kind : fact.kind;
+  fact.text = text;
+}
 
 }  // namespace
 
@@ -22,13 +37,13 @@ bool looks_like_error_file(const Value& value) {
   return message != nullptr && find(*message, "extraInfo") != nullptr;
 }
 
-std::vector<LogFact> read_error_file(const Value& value, Rank rank, const std::string& file) {
+std::vector<LogFact> read_error_file(const Value& value, Rank rank) {
   const Value& message = *find(value, "message");
   const Value* extra = find(message, "extraInfo");
   const std::string_view stack = text_or_empty(find(*extra, "py_callstack"));
-  std::vector<LogFact> facts = read_python_errors(stack, rank, file);
+  std::vector<LogFact> facts = read_python_errors(log_of_one(stack, rank));
   for (LogFact& fact : facts) {
-    fact.place = file;
+    fact.line = 0;
   }
   const std::string_view text = text_or_empty(find(message, "message"));
   const auto kind = kind_of_error(text);
@@ -37,7 +52,6 @@ std::vector<LogFact> read_error_file(const Value& value, Rank rank, const std::s
     fact.kind = *kind;
     fact.ranks = RankSet{rank};
     fact.text = text;
-    fact.place = file;
   }
   return facts;
 }
@@ -46,39 +60,97 @@ bool looks_like_elastic_summary(std::string_view bytes) {
   return bytes.find(root_cause) != std::string_view::npos;
 }
 
-// "Root Cause (first observed failure):\n[0]:\n  rank      : 2 (local_rank: 2)\n  exitcode  : 1 (pid: 1)", followed by
-// the traceback, whose last line is the error. Its other lines are indented further.
-std::vector<LogFact> read_elastic_summary(std::string_view bytes, const std::string& file) {
+// "Failures:\n[1]:\n  rank      : 3 (local_rank: 3)\n  exitcode  : 1 (pid: 1)\n  traceback : ..." for ranks that
+// failed later, then "Root Cause (first observed failure):\n[0]:\n" and the same of the first. The last line of a
+// traceback is the error; its other lines are indented further.
+std::vector<LogFact> read_elastic_summary(const LogStream& log) {
   std::vector<LogFact> facts;
-  Lines lines(bytes);
+  bool is_root = false;
   bool is_inside = false;
   bool is_in_traceback = false;
-  while (lines.next()) {
-    const std::string_view line = lines.line();
+  const auto begin = [&](std::int64_t number) {
+    is_in_traceback = false;
+    LogFact& fact = facts.emplace_back();
+    fact.kind = is_root ? LogFact::Kind::first_to_fail : LogFact::Kind::raised;
+    fact.line = number;
+  };
+  for (const auto& [number, line] : log.lines) {
     const std::string_view text = without_blanks(line);
-    if (text.starts_with(root_cause)) {
+    if (text.starts_with(root_cause) || text.starts_with(failures)) {
       is_inside = true;
-      is_in_traceback = false;
-      LogFact& fact = facts.emplace_back();
-      fact.kind = LogFact::Kind::first_to_fail;
-      fact.place = fmt::format("{}:{}", file, lines.number());
+      is_root = text.starts_with(root_cause);
+      begin(number);
     } else if (is_inside && text.starts_with("===")) {
       is_inside = false;
+    } else if (is_inside && !is_root && text.starts_with("time ")) {
+      begin(number);
     } else if (is_inside && is_in_traceback) {
       if (line.starts_with("  ") && !line.starts_with("   ") && !text.empty()) {
-        facts.back().text = text;
+        set_error(text, facts.back());
       }
     } else if (is_inside && text.starts_with("rank") && text.find(':') != std::string_view::npos) {
       if (const auto rank = rank_after(text, ": ")) {
         facts.back().ranks = RankSet{*rank};
       }
-    } else if (is_inside && text.starts_with("exitcode")) {
+    } else if (is_inside && is_root && text.starts_with("exitcode")) {
       facts.back().text = fmt::format(
           "exit code {}", without_blanks(text.substr(std::min(text.find(':'), text.size() - 1) + 1)));
     }
     is_in_traceback = is_in_traceback || (is_inside && text.starts_with("traceback"));
   }
-  std::erase_if(facts, [](const LogFact& fact) { return fact.ranks.empty() || fact.text.empty(); });
+  const bool has_root = std::ranges::any_of(
+      facts, [](const LogFact& fact) { return fact.kind == LogFact::Kind::first_to_fail; });
+  std::erase_if(facts, [has_root](const LogFact& fact) {
+    const bool is_later = has_root && fact.kind == LogFact::Kind::raised;  // it may follow from the first
+    return fact.ranks.empty() || fact.text.empty() || is_later;
+  });
+  return facts;
+}
+
+bool looks_like_launcher_log(std::string_view bytes) {
+  return bytes.find(sruns) != std::string_view::npos || bytes.find(mpiruns) != std::string_view::npos ||
+         bytes.find(lightnings) != std::string_view::npos;
+}
+
+// "srun: error: node3: task 3: Segmentation fault", "mpirun noticed that process rank 3 with PID 71 on node n exited on
+// signal 9 (Killed).", "[rank: 1] Child process with PID 42 terminated with code -11." The others end because of it:
+// srun lists them together, "tasks 0-2: Exited with exit code 1".
+std::vector<LogFact> read_launcher_log(const LogStream& log) {
+  struct End {
+    std::string_view mark;
+    std::string_view before_rank;
+    std::string_view before_text;
+  };
+  constexpr std::array<End, 3> ends = {{{sruns, " task ", ": "},
+                                        {mpiruns, mpiruns, " exited on "},
+                                        {lightnings, "[rank: ", " terminated with "}}};
+  std::vector<LogFact> facts;
+  for (const auto& [number, line] : log.lines) {
+    for (const End& end : ends) {
+      const std::size_t place =
+          line.find(end.mark) == std::string_view::npos ? std::string_view::npos : line.find(end.before_rank);
+      const std::size_t text = place == std::string_view::npos
+                                   ? place
+                                   : line.find(end.before_text, place + end.before_rank.size());
+      const std::optional<Rank> rank =
+          place == std::string_view::npos ? std::nullopt : rank_after(line, end.before_rank);
+      if (!rank || text == std::string_view::npos ||
+          line.find("Terminated", text) != std::string_view::npos) {
+        continue;
+      }
+      LogFact& fact = facts.emplace_back();
+      fact.kind = LogFact::Kind::first_to_fail;
+      fact.ranks = RankSet{*rank};
+      fact.text = without_blanks(line.substr(text + (end.mark == sruns ? 2 : 0)));
+      fact.line = number;
+    }
+  }
+  // The process that a signal or the memory limit ended comes before those that answered its end with an exit code.
+  const auto is_answer = [](const LogFact& fact) { return fact.text.starts_with("Exited with exit code"); };
+  if (!std::ranges::all_of(facts, is_answer)) {
+    std::erase_if(facts, is_answer);
+  }
+  facts.resize(std::min<std::size_t>(facts.size(), 1));
   return facts;
 }
 

@@ -51,17 +51,15 @@ struct Thread {
 
 class StackReader {
  public:
-  StackReader(std::string_view bytes, Rank rank, const std::string& file)
-      : lines_(bytes), rank_(rank), file_(file) {}
+  explicit StackReader(const LogStream& log) : lines_(log.lines), rank_(log.rank) {}
 
   std::vector<LogFact> read() {
-    while (lines_.next()) {
-      const std::string_view line = lines_.line();
+    for (const auto& [number, line] : lines_) {
       if (line.starts_with(section)) {
         finish();
         rank_ = rank_after(line, section).value_or(-1);
       } else if (is_heading(line)) {
-        threads_.push_back({line.find("MainThread") != std::string_view::npos, {}, lines_.number()});
+        threads_.push_back({line.find("MainThread") != std::string_view::npos, {}, number});
       } else if (!threads_.empty()) {
         add(line);
       }
@@ -108,7 +106,7 @@ class StackReader {
       LogFact& fact = facts_.emplace_back();
       fact.kind = LogFact::Kind::stack;
       fact.ranks = RankSet{rank_};
-      fact.place = fmt::format("{}:{}", file_, main->line);
+      fact.line = main->line;
       fact.text = main->frames.front().function;
       for (const DumpFrame& frame : main->frames) {
         fact.op = is_c10d(frame) ? frame.function : fact.op;  // the outermost is the program's call
@@ -123,9 +121,8 @@ class StackReader {
     threads_.clear();
   }
 
-  Lines lines_;
+  const std::vector<LogLine>& lines_;
   Rank rank_;
-  const std::string& file_;
   check::DumpStack program_;
   std::vector<Thread> threads_;
   std::vector<LogFact> facts_;
@@ -143,14 +140,12 @@ bool looks_like_host_stacks(std::string_view bytes) {
 }
 
 check::DumpStack program_stack(std::string_view bytes) {
-  const std::string nowhere;
-  StackReader reader(bytes, -1, nowhere);
+  const LogStream log = log_of_one(bytes, -1);
+  StackReader reader(log);
   reader.read();
   return std::move(reader.program());
 }
 
-std::vector<LogFact> read_host_stacks(std::string_view bytes, Rank rank, const std::string& file) {
-  return StackReader(bytes, rank, file).read();
-}
+std::vector<LogFact> read_host_stacks(const LogStream& log) { return StackReader(log).read(); }
 
 }  // namespace rollcall::traces

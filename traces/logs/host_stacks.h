@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/diagnose/dump.h"
+#include "traces/logs/log_stream.h"
 
 namespace rollcall::traces {
 
@@ -16,7 +17,6 @@ bool looks_like_host_stacks(std::string_view bytes);
 // The frames of the program's own thread, innermost first; empty if there is no stack.
 check::DumpStack program_stack(std::string_view bytes);
 
-// `rank`: from the file's name; -1 if the name has none.
-std::vector<check::LogFact> read_host_stacks(std::string_view bytes, Rank rank, const std::string& file);
+std::vector<check::LogFact> read_host_stacks(const LogStream& log);
 
 }  // namespace rollcall::traces

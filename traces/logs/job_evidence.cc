@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <span>
 
 #include "sim/base/colors.h"
 #include "traces/logs/elastic_log.h"
@@ -22,33 +24,37 @@ using Facts = std::vector<LogFact>;
 struct TextReader {
   std::string_view name;
   bool (*fits)(std::string_view bytes);
-  Facts (*read)(std::string_view bytes, Rank rank, const std::string& file);
+  Facts (*read)(const LogStream& log);
 };
 
-constexpr std::array<TextReader, 7> text_readers = {{
+constexpr std::array<TextReader, 8> text_readers = {{
     {"log of a job that hung", looks_like_job_log, read_job_log},
     {"Python tracebacks", looks_like_python_errors, read_python_errors},
     {"stacks of py-spy or faulthandler", looks_like_host_stacks, read_host_stacks},
-    {"torchrun's summary", looks_like_elastic_summary,
-     [](std::string_view bytes, Rank, const std::string& file) { return read_elastic_summary(bytes, file); }},
+    {"torchrun's summary", looks_like_elastic_summary, read_elastic_summary},
+    {"the last lines of srun, mpirun or Lightning", looks_like_launcher_log, read_launcher_log},
     {"NCCL_DEBUG_SUBSYS=COLL", looks_like_nccl_calls, read_nccl_calls},
-    {"log of rollcall watch", looks_like_watch_log,
-     [](std::string_view bytes, Rank, const std::string& file) { return read_watch_log(bytes, file); }},
+    {"log of rollcall watch", looks_like_watch_log, read_watch_log},
     {"Xid lines of the kernel", looks_like_kernel_log, read_kernel_log},
 }};
 
 struct JsonReader {
   std::string_view name;
   bool (*fits)(const Value& value);
-  Facts (*read)(const Value& value, Rank rank, const std::string& file);
+  Facts (*read)(const Value& value, Rank rank);
 };
 
 constexpr std::array<JsonReader, 3> json_readers = {{
     {"torchrun's error.json", looks_like_error_file, read_error_file},
-    {"NCCL RAS as JSON", looks_like_ras_json,
-     [](const Value& value, Rank, const std::string& file) { return read_ras_json(value, file); }},
+    {"NCCL RAS as JSON", looks_like_ras_json, [](const Value& value, Rank) { return read_ras_json(value); }},
     {"NCCL Inspector's records", looks_like_inspector, read_inspector},
 }};
+
+void set_file(Facts& facts, const std::string& file) {
+  for (LogFact& fact : facts) {
+    fact.file = file;
+  }
+}
 
 // The text without the sequences that color a terminal.
 std::string without_colors(std::string_view bytes) {
@@ -76,27 +82,46 @@ std::vector<std::string_view> evidence_names() {
 }
 
 std::optional<Facts> read_text_evidence(std::string_view bytes, Rank rank, const std::string& file) {
-  if (bytes.find('\0') != std::string_view::npos) {
+  // A log that was truncated while it was written, or that was on a machine that lost power, has some zeros.
+  const std::size_t zeros = static_cast<std::size_t>(std::ranges::count(bytes, '\0'));
+  if (zeros > bytes.size() / 16) {
     return std::nullopt;
   }
-  const bool is_colored = bytes.find(color_begin) != std::string_view::npos;
-  const std::string plain = is_colored ? without_colors(bytes) : std::string();
-  const std::string_view text = is_colored ? plain : bytes;
-  std::optional<Facts> facts;
+  const bool is_plain = zeros == 0 && bytes.find(color_begin) == std::string_view::npos;
+  std::string plain = is_plain ? std::string() : without_colors(bytes);
+  std::erase(plain, '\0');
+  const std::string_view text = is_plain ? bytes : plain;
+  std::vector<const TextReader*> readers;
   for (const TextReader& reader : text_readers) {
     if (reader.fits(text)) {
-      facts = facts ? std::move(facts) : Facts();
-      const Facts more = reader.read(text, rank, file);
-      facts->insert(facts->end(), more.begin(), more.end());
+      readers.push_back(&reader);
     }
   }
+  if (readers.empty()) {
+    return std::nullopt;
+  }
+  Facts facts;
+  const std::vector<LogStream> streams = log_streams(text, rank);
+  for (const TextReader* reader : readers) {
+    const std::size_t known = facts.size();
+    for (const LogStream& stream : streams) {
+      std::ranges::move(reader->read(stream), std::back_inserter(facts));
+    }
+    std::ranges::stable_sort(std::span(facts).subspan(known), {}, &LogFact::line);
+  }
+  set_file(facts, file);
   return facts;
 }
 
 std::optional<Facts> read_json_evidence(const Value& value, Rank rank, const std::string& file) {
   const auto reader = std::find_if(json_readers.begin(), json_readers.end(),
                                    [&value](const JsonReader& each) { return each.fits(value); });
-  return reader == json_readers.end() ? std::nullopt : std::optional(reader->read(value, rank, file));
+  if (reader == json_readers.end()) {
+    return std::nullopt;
+  }
+  Facts facts = reader->read(value, rank);
+  set_file(facts, file);
+  return facts;
 }
 
 bool is_named_like_log(std::string_view path) {
@@ -109,7 +134,7 @@ LogFact rank_wrote(Rank rank, const std::string& file) {
   LogFact fact;
   fact.kind = LogFact::Kind::wrote;
   fact.ranks = RankSet{rank};
-  fact.place = file;
+  fact.file = file;
   return fact;
 }
 

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <map>
 #include <optional>
-
-#include <fmt/core.h>
+#include <utility>
 
 #include "traces/logs/lines.h"
+#include "traces/logs/python_errors.h"
 #include "traces/values/value_access.h"
 
 namespace rollcall::traces {
@@ -32,9 +33,20 @@ constexpr std::string_view missing_ranks =
 // With "NCCL" until torch 2.7, without it since.
 constexpr std::array<std::string_view, 2> enqueued = {"ast enqueued NCCL work: ", "ast enqueued work: "};
 constexpr std::array<std::string_view, 2> completed = {"ast completed NCCL work: ", "ast completed work: "};
-constexpr std::array<std::string_view, 12> marks = {mismatch,    barrier,  watchdog,      enqueued[0],
-                                                    enqueued[1], running,  reached,       expected,
-                                                    not_joined,  launched, missing_ranks, never_joined};
+constexpr std::string_view saw_timeout = "due to a collective timeout from this local rank";
+constexpr std::string_view watchdog_ended = "atchdog thread terminated with exception: ";
+constexpr std::string_view not_finished = "] joined but didn't finish collective #";
+constexpr std::string_view blames = "ranks that caused the desync are:";  // ranks in the lines that follow
+constexpr std::string_view snapshot = "Snapshot of ranks' latest states";
+constexpr std::string_view started_at = " started ranks:";
+constexpr std::string_view started_op = "] started ";
+constexpr std::size_t error_max = 160;
+// Of the call that timed out: until torch 2.4, 2.5, and since 2.6.
+constexpr std::array<std::string_view, 3> at_work = {
+    "imeout at NCCL work: ", "watchdog at work: ", "watchdog at work sequence id: "};
+constexpr std::array<std::string_view, 14> marks = {
+    mismatch, barrier,    watchdog, enqueued[0],   enqueued[1],  running,        reached,
+    expected, not_joined, launched, missing_ranks, never_joined, watchdog_ended, not_finished};
 
 bool is_rank(std::optional<std::int64_t> number) { return number && *number >= 0 && *number < ranks_max; }
 
@@ -68,11 +80,11 @@ std::string field(std::string_view text, std::string_view from, std::string_view
 
 class LineReader {
  public:
-  LineReader(Rank file_rank, const std::string& file) : file_rank_(file_rank), file_(file) {}
+  explicit LineReader(Rank rank) : rank_(rank) {}
 
-  void read(std::string_view line, std::int64_t number) {
-    line_ = line;
-    number_ = number;
+  void read(const LogLine& line) {
+    line_ = line.text;
+    number_ = line.number;
     read_mismatch();
     read_calls();
     read_barrier();
@@ -81,14 +93,27 @@ class LineReader {
     read_ras();
   }
 
-  std::vector<LogFact> take() { return std::move(facts_); }
+  std::vector<LogFact> take() {
+    for (LogFact& fact : facts_) {
+      const auto late =
+          fact.kind == Kind::timed_out ? late_.find({fact.ranks.first(), fact.seq}) : late_.end();
+      if (late != late_.end()) {  // before torch 2.8, only that line names the group
+        fact.group = fact.group.empty() ? late->second.group : std::move(fact.group);
+        late_.erase(late);
+      }
+    }
+    for (auto& [call, fact] : late_) {
+      facts_.push_back(std::move(fact));
+    }
+    return std::move(facts_);
+  }
 
  private:
   LogFact& add(Kind kind, RankSet ranks) {
     LogFact& fact = facts_.emplace_back();
     fact.kind = kind;
     fact.ranks = std::move(ranks);
-    fact.place = fmt::format("{}:{}", file_, number_);
+    fact.line = number_;
     return fact;
   }
 
@@ -98,7 +123,7 @@ class LineReader {
   // TensorDtypes=Float, ...), but Rank 1 is running collective: ...". Without tensors, a comma is missing. The first
   // rank is the one that writes; both numbers count within the group.
   void read_mismatch() {
-    Rank own = prefixed_rank();
+    Rank own = rank_;
     for (std::size_t place = line_.find(mismatch); place != std::string_view::npos;
          place = line_.find(mismatch, place + 1)) {
       const std::string_view before = line_.substr(0, place);
@@ -160,9 +185,8 @@ class LineReader {
       return;
     }
     // "[rank2]: ... [Rank 0]: Ranks 1 failed": the last two count within a group whose members are not known.
-    const Rank own = prefixed_rank();
     const std::optional<std::int64_t> in_group = number_after(line_, "[Rank ");
-    if (own >= 0 && in_group && own != *in_group) {
+    if (rank_ >= 0 && in_group && rank_ != *in_group) {
       return;
     }
     if (const RankSet ranks = ranks_at(before.substr(digits)); !ranks.empty()) {
@@ -170,20 +194,12 @@ class LineReader {
     }
   }
 
-  // The rank in the job that wrote the line, by "[rank3]:" or by its file; -1: unknown.
-  Rank prefixed_rank() const {
-    const std::optional<std::int64_t> prefix = number_after(line_, "[rank");
-    return is_rank(prefix) ? static_cast<Rank>(*prefix) : file_rank_;
-  }
-
-  // The rank that wrote the line: "[rank3]:", "[Rank 3]", "[PG ID 0 PG GUID 0(default_pg) Rank 3]".
+  // The rank in the job that wrote the line. "[Rank 3]" is one if it counts within the default group, as it does in
+  // "[PG ID 0 PG GUID 0(default_pg) Rank 3]".
   Rank writer() const {
-    for (const std::string_view word : {"[rank", "Rank "}) {
-      if (const std::optional<std::int64_t> rank = number_after(line_, word); is_rank(rank)) {
-        return static_cast<Rank>(*rank);
-      }
-    }
-    return file_rank_;
+    const std::string group = writers_group();
+    const bool is_default = group.empty() || group == "0" || group.starts_with("default");
+    return rank_ < 0 && is_default ? rank_after(line_, "Rank ").value_or(-1) : rank_;
   }
 
   std::string writers_group() const {
@@ -200,6 +216,7 @@ class LineReader {
       LogFact& fact = add(Kind::timed_out, RankSet{rank});
       fact.seq = number_after(line_, "SeqNum=").value_or(-1);
       fact.op = field(line_, "OpType=", ",)");
+      fact.shape = field(line_, "NumelIn=", ",)");
       fact.group = writers_group();
     }
     const auto counter = [this](const std::array<std::string_view, 2>& words) {
@@ -212,23 +229,78 @@ class LineReader {
       fact.count = counter(completed);
       fact.group = writers_group();
     }
+    for (const std::string_view word : at_work) {
+      read_late(rank, number_after(line_, word));
+    }
+    if (has(saw_timeout) && counter(completed) >= 0) {
+      read_late(rank, counter(completed) + 1);
+    }
+    if (const std::size_t place = line_.find(watchdog_ended); place != std::string_view::npos) {
+      const std::string_view error = line_.substr(place + watchdog_ended.size());
+      const std::optional<Kind> kind = has("Watchdog caught") ? std::nullopt : kind_of_error(error);
+      if (kind && *kind != Kind::gave_up) {
+        add(*kind, RankSet{rank}).text = error.substr(0, error_max);
+      }
+    }
   }
 
-  // "[0, 3] finished collective #14, but didn't join collective #15 (count from 1)".
+  // A call that timed out, of which no line may say more.
+  void read_late(Rank rank, std::optional<std::int64_t> seq) {
+    if (seq) {
+      LogFact fact;
+      fact.kind = Kind::timed_out;
+      fact.ranks = RankSet{rank};
+      fact.seq = *seq;
+      fact.op = "collective";
+      fact.group = writers_group();
+      fact.line = number_;
+      late_.emplace(std::pair(rank, *seq), std::move(fact));
+    }
+  }
+
+  // "[0, 3] finished collective #14, but didn't join collective #15 (count from 1)", "[3] joined but didn't finish
+  // collective #14". Then the ranks' latest calls: "#14 started ranks: " and, in lines of their own, "[3] started
+  // ALLREDUCE".
   void read_desync() {
     const std::size_t joined = line_.find(not_joined);
-    const std::size_t never = line_.find(never_joined);
-    const std::size_t end = std::min(joined, never);
-    const std::size_t open = end == std::string_view::npos ? end : line_.rfind('[', end);
-    if (open == std::string_view::npos) {
-      return;
+    is_blame_ = (is_blame_ || has(blames)) && !has(snapshot);
+    const std::size_t unfinished = is_blame_ ? line_.find(not_finished) : std::string_view::npos;
+    const std::size_t end = std::min({joined, unfinished, line_.find(never_joined)});
+    if (end != std::string_view::npos) {
+      if (const RankSet ranks = listed_before(end); !ranks.empty()) {
+        const std::string_view word = end == joined ? not_joined : not_finished;
+        LogFact& fact = add(end == unfinished ? Kind::not_finished : Kind::not_joined, ranks);
+        fact.op = "collective";
+        fact.seq =
+            end == line_.find(never_joined) ? 1 : number_at(line_.substr(end + word.size())).value_or(-1);
+      }
     }
-    if (const RankSet ranks = ranks_at(line_.substr(open + 1)); !ranks.empty()) {
-      LogFact& fact = add(Kind::not_joined, ranks);
-      fact.op = "collective";
-      fact.seq = joined == std::string_view::npos
-                     ? 1
-                     : number_at(line_.substr(joined + not_joined.size())).value_or(-1);
+    if (const std::size_t place = line_.find(started_at); place != std::string_view::npos) {
+      const std::size_t sign = line_.rfind('#', place);
+      latest_ = sign == std::string_view::npos ? std::nullopt : number_at(line_.substr(sign + 1));
+      started_.clear();
+      is_odd_ = false;
+    } else if (const std::size_t op = line_.find(started_op); latest_ && op != std::string_view::npos) {
+      add_started(listed_before(op), std::string(without_blanks(line_.substr(op + started_op.size()))));
+    }
+  }
+
+  RankSet listed_before(std::size_t end) const {
+    const std::size_t open = line_.rfind('[', end);
+    return open == std::string_view::npos ? RankSet() : ranks_at(line_.substr(open + 1));
+  }
+
+  // Ranks in different calls with one number.
+  void add_started(const RankSet& ranks, const std::string& op) {
+    started_.emplace_back(ranks, op);
+    const std::size_t known = is_odd_ ? started_.size() - 1 : 0;
+    is_odd_ = is_odd_ || op != started_.front().second;
+    for (std::size_t i = is_odd_ ? known : started_.size(); i < started_.size(); ++i) {
+      for (const Rank rank : started_[i].first.to_vector()) {
+        LogFact& fact = add(Kind::fingerprint, RankSet{rank});
+        fact.op = started_[i].second;
+        fact.seq = *latest_;
+      }
     }
   }
 
@@ -267,10 +339,15 @@ class LineReader {
     }
   }
 
-  Rank file_rank_;
-  const std::string& file_;
+  Rank rank_;  // in the job; -1: unknown
   std::string_view line_;
   std::int64_t number_ = 0;
+  std::map<std::pair<Rank, std::int64_t>, LogFact> late_;  // by rank and number of the call
+  // Of the desync report.
+  bool is_blame_ = false;
+  std::optional<std::int64_t> latest_;                    // the number of the calls that ranks have started
+  std::vector<std::pair<RankSet, std::string>> started_;  // and their names
+  bool is_odd_ = false;                                   // they differ
   std::string communicator_;
   std::optional<std::int64_t> operation_;  // from the previous RAS line
   std::vector<LogFact> facts_;
@@ -284,13 +361,10 @@ bool looks_like_job_log(std::string_view bytes) {
                      [bytes](std::string_view mark) { return bytes.find(mark) != std::string_view::npos; });
 }
 
-std::vector<check::LogFact> read_job_log(std::string_view bytes, Rank rank, const std::string& file) {
-  LineReader reader(rank, file);
-  std::int64_t number = 0;
-  while (!bytes.empty()) {
-    const std::size_t end = bytes.find('\n');
-    reader.read(bytes.substr(0, end), ++number);
-    bytes.remove_prefix(end == std::string_view::npos ? bytes.size() : end + 1);
+std::vector<check::LogFact> read_job_log(const LogStream& log) {
+  LineReader reader(log.rank);
+  for (const LogLine& line : log.lines) {
+    reader.read(line);
   }
   return reader.take();
 }

@@ -12,13 +12,12 @@
 #include <vector>
 
 #include "sim/diagnose/log_fact.h"
+#include "traces/logs/log_stream.h"
 
 namespace rollcall::traces {
 
 bool looks_like_job_log(std::string_view bytes);
 
-// `rank`: from the file's name, for lines that name no rank; -1 if the name has none. Facts are in line
-// order.
-std::vector<check::LogFact> read_job_log(std::string_view bytes, Rank rank, const std::string& file);
+std::vector<check::LogFact> read_job_log(const LogStream& log);
 
 }  // namespace rollcall::traces

@@ -8,10 +8,11 @@
 #include <vector>
 
 #include "sim/diagnose/log_fact.h"
+#include "traces/logs/log_stream.h"
 
 namespace rollcall::traces {
 
 bool looks_like_kernel_log(std::string_view bytes);
-std::vector<check::LogFact> read_kernel_log(std::string_view bytes, Rank rank, const std::string& file);
+std::vector<check::LogFact> read_kernel_log(const LogStream& log);
 
 }  // namespace rollcall::traces

@@ -17,14 +17,14 @@ using Kind = LogFact::Kind;
 
 constexpr std::string_view op_count = ": opCount ";
 
-LogFact launches_of(Rank rank, std::string group, std::int64_t count, std::string place) {
+LogFact launches_of(Rank rank, std::string group, std::int64_t count, std::int64_t line = 0) {
   LogFact fact;
   fact.kind = Kind::launched;
   fact.ranks = RankSet{rank};
   fact.group = std::move(group);
   fact.seq = count;
   fact.count = 1;
-  fact.place = std::move(place);
+  fact.line = line;
   return fact;
 }
 
@@ -48,7 +48,7 @@ bool looks_like_ras_json(const Value& value) {
 
 // communicators: [{"hash": "0x..", "ranks": [{"rank": 0, "collective_counts": {"AllReduce": 101}}], "missing_ranks":
 // []}]
-std::vector<LogFact> read_ras_json(const Value& value, const std::string& file) {
+std::vector<LogFact> read_ras_json(const Value& value) {
   std::vector<LogFact> facts;
   const auto [communicators, size] = items_of(find(value, "communicators"));
   for (std::uint32_t i = 0; i < size; ++i) {
@@ -64,7 +64,7 @@ std::vector<LogFact> read_ras_json(const Value& value, const std::string& file) 
       for (std::uint32_t c = 1; c < counts->node->size; c += 2) {
         calls += std::min<std::int64_t>(count_or(&counts->node->items[c], 0), std::int64_t{1} << 40);
       }
-      facts.push_back(launches_of(static_cast<Rank>(rank), group, calls, file));
+      facts.push_back(launches_of(static_cast<Rank>(rank), group, calls));
     }
     const auto [missing, lost] = items_of(find(communicators[i], "missing_ranks"));
     for (std::uint32_t k = 0; k < lost; ++k) {
@@ -74,7 +74,6 @@ std::vector<LogFact> read_ras_json(const Value& value, const std::string& file) 
         fact.kind = Kind::unreachable;
         fact.ranks = RankSet{static_cast<Rank>(rank)};
         fact.group = group;
-        fact.place = file;
       }
     }
   }
@@ -87,7 +86,7 @@ bool looks_like_inspector(const Value& value) {
 }
 
 // {"header": {"id": "0x..", "rank": 0}, "metadata": {..}, "coll_perf": {"coll": "AllReduce", "coll_sn": 7}}
-std::vector<LogFact> read_inspector(const Value& value, Rank file_rank, const std::string& file) {
+std::vector<LogFact> read_inspector(const Value& value, Rank file_rank) {
   std::map<std::pair<std::string, Rank>, std::int64_t> last;
   const auto [lines, size] = objects_of(value);
   for (std::uint32_t i = 0; i < size; ++i) {
@@ -105,7 +104,7 @@ std::vector<LogFact> read_inspector(const Value& value, Rank file_rank, const st
   }
   std::vector<LogFact> facts;
   for (const auto& [key, number] : last) {
-    facts.push_back(launches_of(key.second, key.first, number, file));
+    facts.push_back(launches_of(key.second, key.first, number));
   }
   return facts;
 }
@@ -117,7 +116,7 @@ bool looks_like_nccl_calls(std::string_view bytes) {
 // "node1:77:90 [0] NCCL INFO AllReduce: opCount 1f sendbuff 0x.. count 64 datatype 7 op 0 root 0 comm 0x55 [nranks=4]
 // stream 0x.."; the opCount is hexadecimal. "comm 0x55 rank 2 nRanks 4 .. commId 0x1 - Init COMPLETE" says whose
 // communicator it is.
-std::vector<LogFact> read_nccl_calls(std::string_view bytes, Rank file_rank, const std::string& file) {
+std::vector<LogFact> read_nccl_calls(const LogStream& log) {
   struct Communicator {
     Rank rank = -1;
     std::string id;
@@ -125,9 +124,7 @@ std::vector<LogFact> read_nccl_calls(std::string_view bytes, Rank file_rank, con
     std::int64_t line = 0;
   };
   std::map<std::string, Communicator> communicators;  // by process and address
-  Lines lines(bytes);
-  while (lines.next()) {
-    const std::string_view line = lines.line();
+  for (const auto& [line_number, line] : log.lines) {
     const std::size_t address = line.find(" comm 0x");
     if (address == std::string_view::npos || line.find("NCCL INFO") == std::string_view::npos) {
       continue;
@@ -149,16 +146,15 @@ std::vector<LogFact> read_nccl_calls(std::string_view bytes, Rank file_rank, con
       const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, 16);
       if (error == std::errc() && number > communicator.last) {
         communicator.last = number;
-        communicator.line = lines.number();
+        communicator.line = line_number;
       }
     }
   }
   std::vector<LogFact> facts;
   for (const auto& [key, communicator] : communicators) {
-    const Rank rank = communicator.rank >= 0 ? communicator.rank : file_rank;
+    const Rank rank = communicator.rank >= 0 ? communicator.rank : log.rank;
     if (communicator.last >= 0 && rank >= 0) {
-      facts.push_back(launches_of(rank, communicator.id, communicator.last,
-                                  fmt::format("{}:{}", file, communicator.line)));
+      facts.push_back(launches_of(rank, communicator.id, communicator.last, communicator.line));
     }
   }
   return facts;

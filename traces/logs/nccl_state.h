@@ -9,17 +9,18 @@
 #include <vector>
 
 #include "sim/diagnose/log_fact.h"
+#include "traces/logs/log_stream.h"
 #include "traces/values/value.h"
 
 namespace rollcall::traces {
 
 bool looks_like_ras_json(const Value& value);
-std::vector<check::LogFact> read_ras_json(const Value& value, const std::string& file);
+std::vector<check::LogFact> read_ras_json(const Value& value);
 
 bool looks_like_inspector(const Value& value);
-std::vector<check::LogFact> read_inspector(const Value& value, Rank rank, const std::string& file);
+std::vector<check::LogFact> read_inspector(const Value& value, Rank rank);
 
 bool looks_like_nccl_calls(std::string_view bytes);
-std::vector<check::LogFact> read_nccl_calls(std::string_view bytes, Rank rank, const std::string& file);
+std::vector<check::LogFact> read_nccl_calls(const LogStream& log);
 
 }  // namespace rollcall::traces

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -22,31 +23,42 @@ using Kind = LogFact::Kind;
 constexpr std::string_view traceback = "Traceback (most recent call last)";
 constexpr std::string_view terminate = "terminate called after throwing";
 constexpr std::string_view fatal = "Fatal Python error: ";
+constexpr std::string_view gloos = "gloo/transport/";  // an error of Gloo names the file that it is from
 constexpr std::string_view too_long = "op.preamble.length <= op.nbytes. ";
 constexpr std::size_t text_max = 160;
 constexpr std::size_t message_lines_max = 4;  // lines after the first line of an error
 
-template <std::size_t size>
-bool has_one_of(std::string_view text, const std::array<std::string_view, size>& words) {
-  return std::any_of(words.begin(), words.end(),
-                     [text](std::string_view word) { return text.find(word) != std::string_view::npos; });
+// Without regard to case: "Failed to recv", "failed to recv".
+bool has(std::string_view text, std::string_view word) {
+  const auto is_same = [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
+  };
+  return std::search(text.begin(), text.end(), word.begin(), word.end(), is_same) != text.end();
 }
 
-constexpr std::array<std::string_view, 13> of_others = {"Connection closed by peer",
+template <std::size_t size>
+bool has_one_of(std::string_view text, const std::array<std::string_view, size>& words) {
+  return std::any_of(words.begin(), words.end(), [text](std::string_view word) { return has(text, word); });
+}
+
+constexpr std::array<std::string_view, 17> of_others = {"Connection closed by peer",
+                                                        "closed by remote peer",
+                                                        "Connection was likely closed",
+                                                        "remote server shutdown",
+                                                        "got 0 bytes",
                                                         "Connection reset by peer",
                                                         "Broken pipe",
                                                         "Socket closed",
                                                         "recvValue failed",
                                                         "failed to recv",
-                                                        "DistNetworkError",
                                                         "emote process exited",
                                                         "ncclRemoteError",
                                                         "communicator was aborted",
                                                         "Connection refused",
+                                                        "has failed to connect",
                                                         "sendBytes failed",
                                                         "SocketException"};
-constexpr std::array<std::string_view, 5> too_late = {"Timed out", "timed out", "imeout", "DistStoreError",
-                                                      "TimeoutError"};
+constexpr std::array<std::string_view, 2> too_late = {"timed out", "timeout"};
 // Errors of ranks that wait, which are about other ranks, or of programs that end processes.
 constexpr std::array<std::string_view, 7> of_nobody = {
     "CollectiveFingerPrint", "monitoredBarrier", "ChildFailedError",      "SignalException",
@@ -77,72 +89,6 @@ bool may_be_of_c10d(std::string_view text, const check::DumpStack& frames) {
              : file.find("torch/distributed/") != std::string::npos;
 }
 
-// Removes all up to torch's "[rank2]: ", and sets the rank. Collectors of logs put times and names before it.
-bool take_torch_prefix(std::string_view& line, Rank& rank) {
-  constexpr std::string_view word = "[rank";
-  constexpr std::size_t place_max = 120;
-  const std::size_t place = line.substr(0, place_max).find(word);
-  const std::size_t end = place == std::string_view::npos ? place : line.find("]:", place);
-  const bool is_number =
-      end != std::string_view::npos &&
-      line.substr(0, end).find_first_not_of("0123456789", place + word.size()) == std::string_view::npos;
-  const std::optional<Rank> named = is_number ? rank_after(line.substr(place), word) : std::nullopt;
-  if (!named) {
-    return false;
-  }
-  rank = *named;
-  line.remove_prefix(end + 2);
-  line.remove_prefix(line.starts_with(' ') ? 1 : 0);
-  return true;
-}
-
-// Removes the time that collectors put before a line, "2026-11-25T10:00:01.5Z ", then "stderr F " of a container.
-void take_time(std::string_view& line) {
-  constexpr std::string_view pattern = "0000-00-00?00:00:00";
-  const auto fits = [](char wanted, char c) {
-    return wanted == '0' ? c >= '0' && c <= '9' : wanted == '?' ? c == 'T' || c == ' ' : c == wanted;
-  };
-  if (line.size() < pattern.size() || !std::equal(pattern.begin(), pattern.end(), line.begin(), fits)) {
-    return;
-  }
-  const std::size_t end = line.find_first_not_of("0123456789.,:+-Z", pattern.size());
-  if (end == std::string_view::npos || line[end] != ' ') {
-    return;
-  }
-  line.remove_prefix(end + 1);
-  for (const std::string_view stream : {"stdout F ", "stderr F ", "stdout P ", "stderr P "}) {
-    line.remove_prefix(line.starts_with(stream) ? stream.size() : 0);
-  }
-}
-
-// Removes the prefixes that launchers put before each line, and sets the rank that they name: "[rank2]: ", torchrun's
-// "[default0]:", srun's "2: ".
-std::string_view without_prefix(std::string_view line, Rank& rank) {
-  constexpr std::size_t longest = 32;
-  if (take_torch_prefix(line, rank)) {
-    return line;
-  }
-  take_time(line);
-  for (int i = 0; i < 2 && line.starts_with('['); ++i) {
-    const std::size_t end = line.find("]:");
-    const std::string_view name = line.substr(1, end == std::string_view::npos ? 0 : end - 1);
-    const bool is_word = std::all_of(name.begin(), name.end(), [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-    });
-    if (name.empty() || name.size() > longest || !is_word) {
-      break;
-    }
-    line.remove_prefix(end + 2);
-  }
-  constexpr std::size_t digits_max = 5;
-  const std::size_t digits = std::min(line.find_first_not_of("0123456789"), line.size());
-  if (digits > 0 && digits <= digits_max && line.substr(digits).starts_with(": ")) {
-    rank = static_cast<Rank>(number_at(line).value_or(rank));
-    line.remove_prefix(digits + 2);
-  }
-  return line;
-}
-
 // `  File "train.py", line 12, in main`.
 std::optional<check::DumpFrame> frame_in(std::string_view line) {
   const std::string_view text = without_blanks(line);
@@ -158,24 +104,9 @@ std::optional<check::DumpFrame> frame_in(std::string_view line) {
                           number_after(text, "\", line ").value_or(0)};
 }
 
-struct NumberedLine {
-  std::int64_t number;
-  std::string_view text;
-};
-
-// The lines of each rank, without prefixes: in a log of several ranks, their lines may alternate.
-std::map<Rank, std::vector<NumberedLine>> lines_by_rank(std::string_view bytes, Rank file_rank) {
-  std::map<Rank, std::vector<NumberedLine>> by_rank;
-  for (Lines lines(bytes); lines.next();) {
-    Rank rank = file_rank;
-    const std::string_view text = without_prefix(lines.line(), rank);
-    by_rank[rank].push_back({lines.number(), text});
-  }
-  return by_rank;
-}
-
-// A line without what differs each time it is written: "step 41: loss 2.3" is "step #: loss #.#". Empty for a line that
-// says too little, and for c10d's own, "[W1125 10:00:01 socket.cpp", which a process that ends writes as well.
+// A line without what differs each time it is written: "step 41: loss 2.3" is "step #: loss #.#". Empty for a line
+// that says too little, and for lines of c10d and NCCL, "[W1125 10:00:01 socket.cpp", which a process that ends
+// writes as well.
 std::string shape_of(std::string_view line) {
   constexpr std::size_t shape_max = 60;
   constexpr std::ptrdiff_t letters_min = 4;
@@ -184,7 +115,7 @@ std::string shape_of(std::string_view line) {
   const bool is_of_c10d = line.size() > 2 && line[0] == '[' &&
                           std::string_view("EFIW").find(line[1]) != std::string_view::npos &&
                           (is_digit(line[2]) || line[2] == ' ');
-  if (is_of_c10d) {
+  if (is_of_c10d || line.find(" NCCL ") != std::string_view::npos) {
     return "";
   }
   std::string shape;
@@ -199,12 +130,26 @@ std::string shape_of(std::string_view line) {
   return std::ranges::count_if(shape, is_letter) < letters_min ? "" : shape;
 }
 
+// The first line of an error. What NCCL says last is the most exact: "... Last error:\nCuda failure 700".
+std::string summary_of(std::string_view text) {
+  constexpr std::string_view last_error = "Last error:";
+  const std::string_view first = text.substr(0, std::min(text.find('\n'), text_max));
+  const std::size_t place = text.find(last_error);
+  if (place == std::string_view::npos) {
+    return std::string(first);
+  }
+  std::string_view rest = text.substr(place + last_error.size());
+  rest.remove_prefix(std::min(rest.find_first_not_of(" \n"), rest.size()));
+  rest = rest.substr(0, std::min(rest.find('\n'), text_max));
+  return rest.empty() ? std::string(first) : fmt::format("{}: {}", first.substr(0, first.find(": ")), rest);
+}
+
 // An error, and how it is reported.
 struct ReportedError {
-  std::int64_t begin = 0;   // the line of its traceback's title
-  std::int64_t number = 0;  // of its own line
+  std::int64_t begin = 0;  // the line of its traceback's title
   LogFact fact;
   bool is_traceback = false;
+  bool is_line = false;         // of c10d, in a line of the program
   bool is_chained = false;      // to the error before it
   bool is_beside_main = false;  // of a thread or a destructor
 };
@@ -230,10 +175,12 @@ class Returns {
     auto line = lines_.rbegin();
     std::int64_t earliest = std::numeric_limits<std::int64_t>::max();  // of the lines that are repeated later
     for (auto error = errors.rbegin(); error != errors.rend(); ++error) {
-      for (; line != lines_.rend() && line->number > error->number; ++line) {
+      for (; line != lines_.rend() && line->number > error->fact.line; ++line) {
         earliest = std::min(earliest, line->first);
       }
-      if (earliest < error->begin && error->is_traceback && error->fact.kind == Kind::raised) {
+      const bool may_be_survived =
+          error->is_line || (error->is_traceback && error->fact.kind == Kind::raised);
+      if (may_be_survived && earliest < error->begin) {
         error->fact.kind = Kind::logged;
       }
     }
@@ -255,9 +202,9 @@ void drop_handled(std::vector<ReportedError>& errors) {
   const auto last = std::find_if(errors.rbegin(), errors.rend(), [](const ReportedError& error) {
     return error.is_traceback && !error.is_chained && !error.is_beside_main;
   });
-  const std::int64_t ended_at = last == errors.rend() ? 0 : last->number;
+  const std::int64_t ended_at = last == errors.rend() ? 0 : last->fact.line;
   std::erase_if(errors, [ended_at](const ReportedError& error) {
-    return error.number < ended_at && error.fact.kind == Kind::raised;
+    return error.fact.line < ended_at && error.fact.kind == Kind::raised;
   });
 }
 
@@ -274,11 +221,10 @@ void drop_consequences(std::vector<ReportedError>& errors) {
 // Reads the lines of one rank.
 class ErrorReader {
  public:
-  ErrorReader(const std::vector<NumberedLine>& lines, Rank rank, const std::string& file)
-      : lines_(lines), rank_(rank), file_(file) {}
+  explicit ErrorReader(const LogStream& log) : lines_(log.lines), rank_(log.rank) {}
 
   // By line number.
-  std::vector<ReportedError> read() {
+  std::vector<LogFact> read() {
     while (next_ < lines_.size()) {
       const auto [number, line] = lines_[next_++];
       if (line.starts_with(traceback)) {
@@ -287,6 +233,8 @@ class ErrorReader {
         add(std::string(line) + " " + rest_of_message(), {}, number);
       } else if (line.starts_with(fatal)) {
         add(std::string(line), {}, number);
+      } else if (line.find(gloos) != std::string_view::npos) {
+        add_line(line, number);
       } else if (line.starts_with(spawned_raised)) {
         spawned_ = rank_after(line, spawned_raised).value_or(-1);
       } else {
@@ -297,7 +245,15 @@ class ErrorReader {
     returns_.mark_survived(errors_);
     drop_handled(errors_);
     drop_consequences(errors_);
-    return std::move(errors_);
+    std::vector<LogFact> facts;
+    for (ReportedError& error : errors_) {
+      const bool is_placed = !error.fact.ranks.empty();
+      if (is_placed || error.fact.kind == Kind::raised) {
+        error.fact.kind = is_placed ? error.fact.kind : Kind::unplaced;
+        facts.push_back(std::move(error.fact));
+      }
+    }
+    return facts;
   }
 
  private:
@@ -323,6 +279,9 @@ class ErrorReader {
         error->is_traceback = true;
         error->is_chained = has_one_of(before_, chained);
         error->is_beside_main = has_one_of(before_, beside_main);
+        if (error->is_beside_main && error->fact.kind == Kind::raised) {
+          error->fact.kind = Kind::logged;
+        }
       }
       return;
     }
@@ -348,29 +307,43 @@ class ErrorReader {
     }
   }
 
+  // What a program prints of an error of c10d that it has caught.
+  void add_line(std::string_view line, std::int64_t number) {
+    const std::optional<Kind> kind = kind_of_error(line);
+    if (kind == Kind::lost_peer || kind == Kind::gave_up) {
+      ReportedError* error = add(std::string(line), {}, number);
+      error->begin = number;
+      error->is_line = true;
+    }
+  }
+
   ReportedError& add_fact(Kind kind, Rank rank, std::int64_t number) {
     ReportedError& error = errors_.emplace_back();
-    error.number = number;
     error.fact.kind = kind;
-    error.fact.ranks = RankSet{rank};
-    error.fact.place = fmt::format("{}:{}", file_, number);
+    error.fact.ranks = rank >= 0 ? RankSet{rank} : RankSet();
+    error.fact.line = number;
     return error;
   }
 
   ReportedError* add(const std::string& text, const check::DumpStack& frames, std::int64_t number) {
     const std::optional<Kind> kind = kind_of_error(text, frames);
-    const Rank rank = rank_ >= 0 ? rank_ : spawned_;
-    if (!kind || rank < 0) {
+    if (!kind) {
       return nullptr;
     }
+    const Rank rank = rank_ >= 0      ? rank_
+                      : spawned_ >= 0 ? spawned_
+                                      : rank_after(text, "what():  [Rank ").value_or(-1);
+    if (spawned_ >= 0 && *kind != Kind::raised) {
+      add_fact(Kind::first_to_fail, rank, number).fact.text = summary_of(text);
+    }
     LogFact& fact = add_fact(*kind, rank, number).fact;
-    fact.text = text.substr(0, std::min(text.find('\n'), text_max));
+    fact.text = summary_of(text);
     if (*kind == Kind::aborted) {
       const std::string_view sizes = std::string_view(text).substr(text.find(too_long) + too_long.size());
       fact.text = sizes.substr(0, std::min(sizes.find('.'), std::size_t{40}));
     }
-    for (const check::DumpFrame& frame :
-         frames) {  // the call is the outermost of c10d, the site the user's innermost
+    // The call is the outermost of c10d; the site is the innermost of the program.
+    for (const check::DumpFrame& frame : frames) {
       fact.op = is_c10d(frame) ? frame.function : fact.op;
       fact.site =
           fact.site.empty() && is_users(frame) ? fmt::format("{}:{}", frame.file, frame.line) : fact.site;
@@ -378,12 +351,11 @@ class ErrorReader {
     return &errors_.back();
   }
 
-  const std::vector<NumberedLine>& lines_;
+  const std::vector<LogLine>& lines_;
   std::size_t next_ = 0;
   Rank rank_;
   Returns returns_;
   Rank spawned_ = -1;  // whose traceback follows, as torch.multiprocessing.spawn says
-  const std::string& file_;
   std::vector<ReportedError> errors_;
   std::string_view before_;  // the line before this one that is not empty
 };
@@ -408,20 +380,9 @@ std::optional<Kind> kind_of_error(std::string_view text, const check::DumpStack&
 
 bool looks_like_python_errors(std::string_view bytes) {
   return bytes.find(traceback) != std::string_view::npos || bytes.find(terminate) != std::string_view::npos ||
-         bytes.find(fatal) != std::string_view::npos;
+         bytes.find(fatal) != std::string_view::npos || bytes.find(gloos) != std::string_view::npos;
 }
 
-std::vector<check::LogFact> read_python_errors(std::string_view bytes, Rank rank, const std::string& file) {
-  std::vector<ReportedError> errors;
-  for (const auto& [writer, lines] : lines_by_rank(bytes, rank)) {
-    std::ranges::move(ErrorReader(lines, writer, file).read(), std::back_inserter(errors));
-  }
-  std::ranges::sort(errors, {}, &ReportedError::number);
-  std::vector<LogFact> facts;
-  for (ReportedError& error : errors) {
-    facts.push_back(std::move(error.fact));
-  }
-  return facts;
-}
+std::vector<check::LogFact> read_python_errors(const LogStream& log) { return ErrorReader(log).read(); }
 
 }  // namespace rollcall::traces

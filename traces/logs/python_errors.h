@@ -13,13 +13,13 @@
 
 #include "sim/diagnose/dump.h"
 #include "sim/diagnose/log_fact.h"
+#include "traces/logs/log_stream.h"
 
 namespace rollcall::traces {
 
 bool looks_like_python_errors(std::string_view bytes);
 
-// `rank`: from the file's name, for lines that do not begin with "[rank2]:"; -1 if the name has none.
-std::vector<check::LogFact> read_python_errors(std::string_view bytes, Rank rank, const std::string& file);
+std::vector<check::LogFact> read_python_errors(const LogStream& log);
 
 // Classifies an error by its text, "RuntimeError: Socket Timeout", and by where it was raised; no frames: unknown.
 // Empty if the error says nothing about its own rank because others stopped that rank.

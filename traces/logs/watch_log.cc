@@ -4,8 +4,6 @@
 #include <array>
 #include <utility>
 
-#include <fmt/core.h>
-
 #include "traces/logs/lines.h"
 
 namespace rollcall::traces {
@@ -26,11 +24,9 @@ constexpr std::size_t shown_text_max = 200;
 
 bool looks_like_watch_log(std::string_view bytes) { return bytes.starts_with(watch_log_title); }
 
-std::vector<check::LogFact> read_watch_log(std::string_view bytes, const std::string& file) {
+std::vector<check::LogFact> read_watch_log(const LogStream& log) {
   std::vector<check::LogFact> facts;
-  Lines lines(bytes);
-  while (lines.next()) {
-    const std::string_view line = lines.line();
+  for (const auto& [number, line] : log.lines) {
     const std::optional<Rank> rank = line.starts_with("rank ") ? rank_after(line, "rank ") : std::nullopt;
     const auto word = std::find_if(line_kinds.begin(), line_kinds.end(), [line](const auto& each) {
       return line.find(each.first) != std::string_view::npos;
@@ -43,7 +39,7 @@ std::vector<check::LogFact> read_watch_log(std::string_view bytes, const std::st
     fact.ranks = RankSet{*rank};
     fact.text = line.substr(line.find(word->first) + word->first.size(), shown_text_max);
     fact.op = fact.kind == Kind::not_joined ? fact.text : "";
-    fact.place = fmt::format("{}:{}", file, lines.number());
+    fact.line = number;
   }
   return facts;
 }

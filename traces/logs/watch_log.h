@@ -13,11 +13,12 @@
 #include <vector>
 
 #include "sim/diagnose/log_fact.h"
+#include "traces/logs/log_stream.h"
 
 namespace rollcall::traces {
 
 bool looks_like_watch_log(std::string_view bytes);
-std::vector<check::LogFact> read_watch_log(std::string_view bytes, const std::string& file);
+std::vector<check::LogFact> read_watch_log(const LogStream& log);
 
 // The first line.
 constexpr std::string_view watch_log_title = "rollcall watch 1";

@@ -148,6 +148,9 @@ TEST_CASE("the rank is the last number of the name that is a member of the dump'
   CHECK(rank_in_name("/tmp/nccl_trace_rank_3", groups) == 3);
   CHECK(rank_in_name("/tmp/nccl_trace_rank_3.json.gz", groups) == 3);
   CHECK(rank_in_name("/logs/7/host12_rank2", groups) == 2);
+  CHECK(rank_in_name("/logs/rank_3_attempt_0.log", groups) == 3);
+  CHECK(rank_in_name("/logs/nccl_trace_rank_3.2", groups) == 3);
+  CHECK(rank_in_name("/logs/worker-3-of-4.log", groups) == 3);
   CHECK(rank_in_name("_dump_2.20261121", groups) == 2);  // the date is not a member
   CHECK(rank_in_name("_dump_99", groups) == 99);         // groups may be wrong, a lone number is not
   CHECK_FALSE(rank_in_name("/tmp/12/trace", groups));

@@ -113,7 +113,7 @@ TEST_CASE("a program's own error is told from one that others cause", "[job-log]
   CHECK(of_own.kind == Kind::raised);
   CHECK(of_own.text == "IndexError: list index out of range");
   CHECK(of_own.site == "train.py:7");
-  CHECK(of_own.place == "rank_0.log:4");
+  CHECK(of_own.place() == "rank_0.log:4");
   const LogFact of_lost = only_fact(lost, -1, "job.log");
   CHECK(of_lost.kind == Kind::lost_peer);
   CHECK(of_lost.ranks == RankSet{1});
@@ -230,7 +230,74 @@ TEST_CASE("the number of a batch job is no rank", "[job-log]") {
   const test::Folder folder;
   folder.write("slurm-123456.out",
                "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nValueError: x\n");
-  CHECK(read_recordings({folder.path()}).job.facts.empty());
+  const std::vector<LogFact> facts = read_recordings({folder.path()}).job.facts;
+  REQUIRE(facts.size() == 1);
+  CHECK((facts.front().kind == Kind::unplaced && facts.front().ranks.empty()));
+}
+
+TEST_CASE("errors beside the main thread accuse nobody", "[job-log]") {
+  const std::string error =
+      "Traceback (most recent call last):\n  File \"a.py\", line 7, in f\nAssertionError: can only test a "
+      "child\n";
+  CHECK(only_fact("Exception ignored in: <function D.__del__ at 0x7>\n" + error, 1, "rank_1.log").kind ==
+        Kind::logged);
+  CHECK(only_fact("Exception in thread Thread-2 (feed):\n" + error, 1, "rank_1.log").kind == Kind::logged);
+  CHECK(only_fact(error, 1, "rank_1.log").kind == Kind::raised);
+}
+
+TEST_CASE("c10d's errors are told apart by what they say, not by their class", "[job-log]") {
+  const auto kind_of = [](const std::string& error) {
+    return only_fact(
+               "Traceback (most recent call last):\n  File \"/x/torch/distributed/distributed_c10d.py\", "
+               "line 7, in f\n"
+               "torch.distributed." +
+                   error + "\n",
+               1, "rank_1.log")
+        .kind;
+  };
+  CHECK(kind_of("DistStoreError: use_libuv was requested but PyTorch was built without libuv support") ==
+        Kind::raised);
+  CHECK(kind_of("DistStoreError: Timed out after 61 seconds waiting for clients. 2/4 clients joined.") ==
+        Kind::gave_up);
+  CHECK(kind_of("DistNetworkError: The server socket has failed to listen on any local network address. "
+                "EADDRINUSE") == Kind::raised);
+  CHECK(kind_of("DistBackendError: store->get('0') got error: Failed to recv, got 0 bytes") ==
+        Kind::lost_peer);
+  CHECK(kind_of("DistBackendError: Last error: socketProgress: Connection closed by remote peer n<1>") ==
+        Kind::lost_peer);
+}
+
+TEST_CASE("launchers say which of their processes failed first", "[job-log]") {
+  CHECK(only_fact("mpirun noticed that process rank 3 with PID 71 on node n exited on signal 9 (Killed).\n",
+                  -1, "a.log")
+            .text == "exited on signal 9 (Killed).");
+  CHECK(only_fact("[rank: 1] Child process with PID 42 terminated with code -11.\n", -1, "a.log").ranks ==
+        RankSet{1});
+  const LogFact victim = only_fact(
+      "Root Cause (first observed failure):\n[0]:\n  rank      : 0 (local_rank: 0)\n  exitcode  : 1 (pid: "
+      "71)\n"
+      "  traceback : Traceback (most recent call last):\n    File \"a.py\", line 1, in f\n"
+      "  RuntimeError: [pair.cc:5] Connection closed by peer [::1]:1\n=====\n",
+      -1, "a.log");
+  CHECK(victim.kind == Kind::lost_peer);
+  const test::Folder folder;
+  for (const char* rank : {"1", "5"}) {
+    folder.write(std::string("node") + rank + ".log",
+                 "Root Cause (first observed failure):\n[0]:\n  rank      : " + std::string(rank) +
+                     " (local_rank: 1)\n  exitcode  : 1 (pid: 71)\n=====\n");
+  }
+  const Diagnosis two = diagnosis_of(folder.path());
+  CHECK((two.finding.tie && two.finding.culprits == RankSet{1, 5}));
+}
+
+TEST_CASE("a log may begin with a dictionary, and may hold zeros", "[job-log]") {
+  const test::Folder folder;
+  const std::string error =
+      "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nValueError: x\n";
+  folder.write("rank_1.log", "{'loss': 0.1156, 'epoch': 0.2}\n" + error);
+  folder.write("rank_2.log", "step 1\n" + std::string(4, '\0') + "step 2\n" + error);
+  folder.write("rank_0.log.1", error);  // as logrotate names it
+  CHECK(diagnosis_of(folder.path()).finding.culprits == RankSet{0, 1, 2});
 }
 
 TEST_CASE("an empty log of a rank says that it had nothing to report", "[job-log]") {

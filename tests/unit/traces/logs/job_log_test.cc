@@ -187,4 +187,111 @@ TEST_CASE("logs that say nothing of a hang are passed over", "[traces]") {
   CHECK(result.problems.empty());
 }
 
+namespace {
+
+std::string watchdog(int rank, const std::string& call, const std::string& prefix = "") {
+  return "[rank" + std::to_string(rank) + "]:[E816 01:45:40.1 ProcessGroupNCCL.cpp:616] " + prefix +
+         "Watchdog caught collective operation timeout: WorkNCCL(" + call +
+         ", Timeout(ms)=600000) ran for 600013 "
+         "milliseconds before timing out.\n";
+}
+
+std::string at_work(int rank, const std::string& group, int late, int enqueued, int completed) {
+  return "[rank" + std::to_string(rank) + "]:[E816 01:45:40.1 ProcessGroupNCCL.cpp:1785] [PG ID 1 PG GUID " +
+         group + " Rank 0] Exception (either an error or timeout) detected by watchdog at work: " +
+         std::to_string(late) + ", last enqueued NCCL work: " + std::to_string(enqueued) +
+         ", last completed NCCL work: " + std::to_string(completed) + ".\n";
+}
+
+Diagnosis diagnosis_of_log(const std::string& text, const std::string& name = "job.log") {
+  const Folder folder;
+  folder.write(name, text);
+  return check::judge_dump(read_recordings({folder.path()}).job);
+}
+
+}  // namespace
+
+TEST_CASE("calls of different groups are not compared by their numbers", "[traces]") {
+  // Ranks 0 and 1 share a group, and so do 0 and 2, and 1 and 3. Rank 0 stopped.
+  const std::string all_reduce = "SeqNum=5000, OpType=ALLREDUCE, NumelIn=100, NumelOut=100";
+  const std::string all_gather = "SeqNum=12, OpType=_ALLGATHER_BASE, NumelIn=100, NumelOut=400";
+  const Diagnosis diagnosis = diagnosis_of_log(
+      watchdog(1, all_reduce) + at_work(1, "3", 5000, 5000, 4999) + watchdog(2, all_gather) +
+      at_work(2, "5", 12, 12, 11) + watchdog(3, all_gather) + at_work(3, "6", 12, 12, 11) +
+      "[rank0]:[E816 01:45:40.2 ProcessGroupNCCL.cpp:1484] [PG ID 1 PG GUID 3 Rank 0] Received a "
+      "dump signal. Last enqueued NCCL work: 4999, last completed NCCL work: 4999.\n");
+  CHECK(diagnosis.finding.culprits == RankSet{0});
+  CHECK(diagnosis.finding.kind == FindingKind::stuck_host);
+}
+
+TEST_CASE("timed-out calls with one number that differ are a mismatch", "[traces]") {
+  const std::string usual = "SeqNum=7, OpType=ALLREDUCE, NumelIn=100, NumelOut=100";
+  const Diagnosis op = diagnosis_of_log(watchdog(0, usual) + watchdog(1, usual) +
+                                        watchdog(2, "SeqNum=7, OpType=BROADCAST, NumelIn=5, NumelOut=5"));
+  CHECK(op.finding.kind == FindingKind::op_type_mismatch);
+  CHECK(op.finding.culprits == RankSet{2});
+  const Diagnosis size =
+      diagnosis_of_log(watchdog(0, usual) + watchdog(1, usual) +
+                       watchdog(2, "SeqNum=7, OpType=ALLREDUCE, NumelIn=120, NumelOut=120"));
+  CHECK(size.finding.kind == FindingKind::size_mismatch);
+  CHECK(size.finding.culprits == RankSet{2});
+}
+
+TEST_CASE("a process that its watchdog aborted did not fail first, whatever torchrun saw", "[traces]") {
+  const std::string usual = "SeqNum=7, OpType=ALLREDUCE, NumelIn=100, NumelOut=100";
+  const std::string summary =
+      "Root Cause (first observed failure):\n[0]:\n  time      : 2026-09-11_09:17:37\n  rank      : 1 "
+      "(local_rank: 1)\n"
+      "  exitcode  : -6 (pid: 71)\n  traceback : Signal 6 (SIGABRT) received by PID 71\n=====\n";
+  const Diagnosis diagnosis =
+      diagnosis_of_log(watchdog(0, usual) + watchdog(1, usual) + watchdog(3, usual) + summary);
+  CHECK(diagnosis.finding.culprits == RankSet{2});
+  CHECK(diagnosis.finding.kind == FindingKind::stuck_host);
+  CHECK(diagnosis_of_log(summary).finding.headline == "the process of rank 1 failed first");
+}
+
+TEST_CASE("what a watchdog's thread died of is an error of its rank", "[traces]") {
+  const Diagnosis diagnosis = diagnosis_of_log(
+      watchdog(0, "SeqNum=7, OpType=ALLREDUCE, NumelIn=1, NumelOut=1") +
+      "[rank7]:[E816 01:45:40.1 ProcessGroupNCCL.cpp:1414] [PG ID 0 PG GUID 0(default_pg) Rank 7] Process "
+      "group "
+      "watchdog thread terminated with exception: CUDA error: an illegal memory access was encountered\n");
+  CHECK(diagnosis.finding.culprits == RankSet{7});
+  CHECK(diagnosis.finding.cause == "CUDA error: an illegal memory access was encountered");
+}
+
+TEST_CASE("the desync report says which call differs, and who did not finish", "[traces]") {
+  const std::string head =
+      watchdog(0, "SeqNum=5, OpType=ALLREDUCE, NumelIn=1, NumelOut=1") +
+      "\t - To our best knowledge, the lagging/dead/mismatched ranks that caused the desync are:\n"
+      "\t   - [1] joined but didn't finish collective #5 (count from 1)\n";
+  const Diagnosis alone = diagnosis_of_log(head);
+  CHECK(alone.finding.kind == FindingKind::stuck_device);
+  CHECK(alone.finding.culprits == RankSet{1});
+  const Diagnosis different =
+      diagnosis_of_log(head +
+                       "\t - Snapshot of ranks' latest states: \n\t   #5 started ranks: \n"
+                       "\t     [0, 2] started ALLREDUCE\n\t     [1] started BROADCAST\n");
+  CHECK(different.finding.kind == FindingKind::op_type_mismatch);
+  CHECK(different.finding.culprits == RankSet{1});
+}
+
+TEST_CASE("a number in a log's name is not a rank if its lines name others", "[traces]") {
+  const std::string lost =
+      "RuntimeError: [./gloo/transport/tcp/pair.cc:534] Connection closed by peer [::1]:1\n";
+  std::string text;
+  for (const char* rank : {"0", "1", "2"}) {
+    const std::string prefix = std::string(" ") + rank + ": ";  // srun --label aligns its numbers
+    text += prefix + "Traceback (most recent call last):\n" + prefix + "  File \"a.py\", line 1, in f\n" +
+            prefix + lost;
+  }
+  text +=
+      "srun: error: gpu018: tasks 0-2: Exited with exit code 1\nsrun: error: gpu018: task 3: Segmentation "
+      "fault\n";
+  const Diagnosis diagnosis = diagnosis_of_log(text, "slurm-1235.out");
+  CHECK(diagnosis.finding.culprits == RankSet{3});
+  CHECK(diagnosis.finding.cause == "Segmentation fault");
+  CHECK(diagnosis.world_size == 4);
+}
+
 }  // namespace rollcall::traces

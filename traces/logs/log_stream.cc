@@ -1,0 +1,231 @@
+#include "traces/logs/log_stream.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "traces/logs/lines.h"
+
+namespace rollcall::traces {
+
+namespace {
+
+constexpr std::string_view digits = "0123456789";
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+bool is_word(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_';
+  });
+}
+
+// How long the time at the beginning of a text is, "2026-11-25T10:00:01.5Z ", with the blank; 0: there is none.
+std::size_t time_length(std::string_view text) {
+  constexpr std::string_view pattern = "0000-00-00?00:00:00";
+  const auto fits = [](char wanted, char c) {
+    return wanted == '0' ? is_digit(c) : wanted == '?' ? c == 'T' || c == ' ' : c == wanted;
+  };
+  if (text.size() < pattern.size() || !std::equal(pattern.begin(), pattern.end(), text.begin(), fits)) {
+    return 0;
+  }
+  const std::size_t end = text.find_first_not_of("0123456789.,:+-Z", pattern.size());
+  return end == std::string_view::npos || text[end] != ' ' ? 0 : end + 1;
+}
+
+// Removes a time, then "stderr F " of a container's log.
+void take_time(std::string_view& line) {
+  const std::size_t length = time_length(line);
+  if (length == 0) {
+    return;
+  }
+  line.remove_prefix(length);
+  for (const std::string_view stream : {"stdout F ", "stderr F ", "stdout P ", "stderr P "}) {
+    line.remove_prefix(line.starts_with(stream) ? stream.size() : 0);
+  }
+}
+
+struct TorchPrefix {
+  std::size_t begin;
+  std::size_t end;
+  Rank rank;
+};
+
+// "[rank2]: ", at the beginning of a line or behind the prefixes of others.
+std::optional<TorchPrefix> torch_prefix(std::string_view line) {
+  constexpr std::string_view word = "[rank";
+  constexpr std::size_t begin_max = 120;
+  const std::size_t begin = line.substr(0, begin_max).find(word);
+  const std::size_t end = begin == std::string_view::npos ? begin : line.find("]:", begin);
+  if (end == std::string_view::npos ||
+      line.substr(0, end).find_first_not_of(digits, begin + word.size()) != std::string_view::npos) {
+    return std::nullopt;
+  }
+  const std::optional<Rank> rank = rank_after(line.substr(begin), word);
+  const std::size_t blank = line.substr(end + 2).starts_with(' ') ? 1 : 0;
+  return rank ? std::optional(TorchPrefix{begin, end + 2 + blank, *rank}) : std::nullopt;
+}
+
+// A prefix of known form, with the rank that it names.
+struct Prefix {
+  std::size_t length = 0;
+  Rank rank = -1;
+};
+
+Prefix known_prefix(std::string_view line) {
+  constexpr std::size_t name_max = 32;
+  constexpr std::size_t digits_max = 5;
+  const std::size_t blanks =
+      std::min(line.find_first_not_of(' '), line.size());  // srun --label aligns its numbers
+  const std::size_t end = std::min(line.find_first_not_of(digits, blanks), line.size());
+  if (end > blanks && end <= digits_max && line.substr(end).starts_with(": ")) {
+    return {end + 2, static_cast<Rank>(number_at(line.substr(blanks)).value_or(-1))};
+  }
+  if (!line.starts_with('[')) {
+    return {};
+  }
+  const std::size_t close = line.substr(0, name_max).find(']');
+  const std::string_view name = line.substr(1, close == std::string_view::npos ? 0 : close - 1);
+  const std::string_view rest = line.substr(name.size() + 1);
+  for (const std::string_view stream : {"]<stdout>:", "]<stderr>:"}) {  // Open MPI: [job,rank]
+    if (const std::size_t comma = name.find(',');
+        comma != std::string_view::npos && rest.starts_with(stream)) {
+      const std::size_t blank = rest.substr(stream.size()).starts_with(' ') ? 1 : 0;
+      return {name.size() + 1 + stream.size() + blank, rank_after(name, ",").value_or(-1)};
+    }
+  }
+  return is_word(name) && rest.starts_with("]:") ? Prefix{name.size() + 3, -1} : Prefix{};
+}
+
+// The prefixes that stand before torch's own, and the ranks behind them: a prefix of one rank is that rank's.
+class LearnedPrefixes {
+ public:
+  void learn(std::string_view line) {
+    take_time(line);
+    const std::optional<TorchPrefix> torch = torch_prefix(line);
+    if (!torch) {
+      return;
+    }
+    std::string_view before = line.substr(0, torch->begin);
+    for (std::size_t place = 0; place < before.size(); ++place) {
+      if (time_length(before.substr(place)) > 0) {
+        before = before.substr(0, place);
+      }
+    }
+    constexpr std::size_t prefixes_max = 65'536;
+    if (without_blanks(before).empty() || ranks_.size() >= prefixes_max) {
+      return;
+    }
+    const Prefix prefix = known_prefix(before);
+    are_ranks_ = are_ranks_ && (prefix.rank < 0 || prefix.rank == torch->rank);
+    const auto [known, is_new] = ranks_.emplace(before, torch->rank);
+    known->second = known->second == torch->rank ? known->second : several;
+    lengths_.insert(before.size());
+  }
+
+  // The prefix at the beginning of a line, the longest one.
+  Prefix at(std::string_view line) const {
+    for (const std::size_t length : lengths_) {
+      const auto known = length <= line.size() ? ranks_.find(line.substr(0, length)) : ranks_.end();
+      if (known != ranks_.end()) {
+        return {length, known->second};
+      }
+    }
+    const Prefix prefix = known_prefix(line);
+    return {prefix.length, are_ranks_ ? prefix.rank : -1};
+  }
+
+ private:
+  static constexpr Rank several = -1;
+
+  std::map<std::string_view, Rank> ranks_;
+  std::set<std::size_t, std::greater<>> lengths_;
+  bool are_ranks_ = true;  // the numbers of srun and Open MPI; else they are those of nodes
+};
+
+// Who wrote a line.
+struct Writer {
+  Rank rank = -1;
+  std::string name;  // its prefixes, if they do not tell the rank
+
+  friend auto operator<=>(const Writer&, const Writer&) = default;
+};
+
+// Removes all prefixes of a line.
+Writer take_prefixes(std::string_view& line, const LearnedPrefixes& learned) {
+  if (const std::optional<TorchPrefix> torch = torch_prefix(line)) {
+    line.remove_prefix(torch->end);
+    return {torch->rank, ""};
+  }
+  constexpr int prefixes_max = 3;
+  Writer writer;
+  for (int i = 0; i < prefixes_max; ++i) {
+    take_time(line);
+    const Prefix prefix = learned.at(line);
+    if (prefix.length == 0) {
+      break;
+    }
+    writer.rank = prefix.rank;  // of "0: [default3]:", the first names a node
+    writer.name += line.substr(0, prefix.length);
+    line.remove_prefix(prefix.length);
+  }
+  return writer.rank < 0 ? std::move(writer) : Writer{writer.rank, ""};
+}
+
+}  // namespace
+
+std::vector<LogStream> log_streams(std::string_view bytes, Rank file_rank) {
+  LearnedPrefixes learned;
+  for (Lines lines(bytes); lines.next();) {
+    learned.learn(lines.line());
+  }
+  std::map<Writer, std::vector<LogLine>> by_writer;
+  for (Lines lines(bytes); lines.next();) {
+    std::string_view text = lines.line();
+    Writer writer = take_prefixes(text, learned);
+    writer = writer.rank >= 0 || file_rank < 0 ? std::move(writer) : Writer{file_rank, ""};
+    by_writer[std::move(writer)].push_back({lines.number(), text});
+  }
+  std::vector<LogStream> streams;
+  for (auto& [writer, lines] : by_writer) {
+    streams.push_back({writer.rank, std::move(lines)});
+  }
+  return streams;
+}
+
+bool names_only_others(std::string_view bytes, Rank rank) {
+  constexpr std::array<std::string_view, 3> words = {"[Rank ", " Rank ", "task "};  // of c10d and srun
+  bool names_one = false;
+  for (Lines lines(bytes); lines.next();) {
+    std::string_view text = lines.line();
+    std::vector<std::optional<Rank>> named = {take_prefixes(text, LearnedPrefixes()).rank};
+    const bool is_c10ds =
+        text.find(" Watchdog caught ") != std::string_view::npos || text.starts_with("srun: error: ");
+    for (const std::string_view word : words) {
+      named.push_back(is_c10ds ? rank_after(text, word) : std::nullopt);
+    }
+    for (const std::optional<Rank>& each : named) {
+      if (each == rank) {
+        return false;
+      }
+      names_one = names_one || each.value_or(-1) >= 0;
+    }
+  }
+  return names_one;
+}
+
+LogStream log_of_one(std::string_view bytes, Rank rank) {
+  LogStream stream{rank, {}};
+  for (Lines lines(bytes); lines.next();) {
+    stream.lines.push_back({lines.number(), lines.line()});
+  }
+  return stream;
+}
+
+}  // namespace rollcall::traces

@@ -1,0 +1,34 @@
+#pragma once
+
+// The lines of a log, by the process that wrote them. Launchers and collectors of logs put prefixes before lines:
+// torch's "[rank2]: ", torchrun's "[default0]:", srun's "2: ", Open MPI's "[1,2]<stderr>:", times, names of pods and
+// hosts. A prefix of unknown form is known if it also stands before a line of torch's: "worker-1 | [rank5]: ...".
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "sim/c10d/op.h"
+
+namespace rollcall::traces {
+
+struct LogLine {
+  std::int64_t number;    // in the file, from 1
+  std::string_view text;  // without prefixes
+};
+
+struct LogStream {
+  Rank rank = -1;  // -1: not known
+  std::vector<LogLine> lines;
+};
+
+// `file_rank`: the rank of lines that name none; -1 if not known. `bytes` has to outlive the result.
+std::vector<LogStream> log_streams(std::string_view bytes, Rank file_rank);
+
+// True if lines name ranks, and none of them is `rank`: then a number in the file's name is that of a job or a node.
+bool names_only_others(std::string_view bytes, Rank rank);
+
+// The whole text as one process wrote it, without prefixes.
+LogStream log_of_one(std::string_view bytes, Rank rank);
+
+}  // namespace rollcall::traces
