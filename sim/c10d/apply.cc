@@ -289,13 +289,43 @@ void apply_all_to_all(std::span<const OpTensors> members) {
   }
 }
 
-// One reduction per tensor of the lists.
+// Walks through a list of tensors as if they were packed one behind the other, as Gloo packs them.
+class ListWalk {
+ public:
+  explicit ListWalk(const OpTensors& tensors) : list_(*tensors.inputs), factor_(tensors.factor) {}
+
+  // What is left of the current tensor; empty at the end of the list.
+  View rest() {
+    while (next_ < list_.size() && offset_ == list_[next_].numel()) {
+      ++next_;
+      offset_ = 0;
+    }
+    return next_ == list_.size()
+               ? View()
+               : View{list_[next_].storage(), offset_, list_[next_].numel() - offset_, factor_};
+  }
+  void pass(std::int64_t count) { offset_ += count; }
+
+ private:
+  const TensorList& list_;
+  double factor_;
+  std::size_t next_ = 0;
+  std::int64_t offset_ = 0;
+};
+
+// One reduction per tensor of the lists, if all members divide their elements into tensors in the same way.
 void apply_coalesced(const Op& op, std::span<const OpTensors> members) {
+  std::vector<ListWalk> lists(members.begin(), members.end());
   std::vector<View> sources(members.size());
-  for (std::size_t i = 0; i < members.front().inputs->size(); ++i) {
-    for (std::size_t r = 0; r < members.size(); ++r) {
-      sources[r] = whole((*members[r].inputs)[i]);
-      sources[r].factor = members[r].factor;
+  for (;;) {
+    std::ranges::transform(lists, sources.begin(), &ListWalk::rest);
+    const std::int64_t count = std::ranges::min(sources, {}, &View::count).count;
+    if (count == 0) {
+      return;
+    }
+    for (std::size_t r = 0; r < sources.size(); ++r) {
+      sources[r].count = count;
+      lists[r].pass(count);
     }
     const Tensor result = reduced(op, sources);
     for (const View& target : sources) {

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "sim/c10d/gloo_admission.h"
+#include "sim/c10d/groups.h"
 #include "sim/c10d/observer.h"
 #include "sim/c10d/rank_context.h"
 #include "sim/torch/torch_traits.h"
@@ -59,6 +60,7 @@ Rank root_in(const ProcessGroup& group, Rank global, OpKind kind, const Site& si
   if (group.id() == world_group) {
     return global;
   }
+  detail::check_registered(group);
   const Rank root = group.members().rank_of(global);
   if (root < 0) {
     Observation observation{.kind = Observation::Kind::foreign_root, .root = global};

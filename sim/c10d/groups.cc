@@ -81,13 +81,14 @@ void forget_all(RankContext& self) {
 
 }  // namespace
 
+void ProcessGroup::refuse() {
+  refuse_use("Default process group has not been initialized, please make sure to call init_process_group.");
+}
+
 const ProcessGroup& detail::default_group() {
-  const RankContext& self = this_rank();
-  if (!self.world) {
-    refuse_use(
-        "Default process group has not been initialized, please make sure to call init_process_group.");
-  }
-  return self.world;
+  const ProcessGroup& world = this_rank().world;
+  world.members();  // raises if there is none
+  return world;
 }
 
 void detail::check_registered(const ProcessGroup& group) {

@@ -30,17 +30,25 @@ class ProcessGroup {
   static ProcessGroup non_member();
 
   explicit operator bool() const { return members_ != nullptr; }
-  GroupId id() const { return members_->id; }
-  const std::string& name() const { return members_->name; }
+  GroupId id() const { return members().id; }
+  const std::string& name() const { return members().name; }
   Rank size() const { return rank_ < 0 ? -1 : members_->size(); }  // -1 for a non-member, as in torch
   Rank rank() const { return rank_; }                              // -1 for a non-member
   bool is_member() const { return rank_ >= 0; }
-  const GroupMembers& members() const { return *members_; }
+  // Raises torch's error if there is no group: the default one may have been destroyed.
+  const GroupMembers& members() const {
+    if (members_ == nullptr) [[unlikely]] {
+      refuse();
+    }
+    return *members_;
+  }
 
   // Two handles are equal when they name the same group.
   friend bool operator==(const ProcessGroup& a, const ProcessGroup& b) { return a.members_ == b.members_; }
 
  private:
+  [[noreturn]] static void refuse();
+
   const GroupMembers* members_ = nullptr;  // owned by the backend's run
   Rank rank_ = -1;
 };

@@ -362,7 +362,11 @@ void Engine::finish_message_on_device(Rank rank, const check::Message& message) 
   devices_[static_cast<std::size_t>(rank)].finish_message(message.op.group, message.seq);
 }
 
+// The kernels of a rank that has died end with it.
 void Engine::finish_kernel(Rank rank, Stream stream) {
+  if (run_.status[static_cast<std::size_t>(rank)].state == RankStatus::State::crashed) [[unlikely]] {
+    return;
+  }
   devices_[static_cast<std::size_t>(rank)].finish_kernel(stream);
   pump(rank);
 }

@@ -220,7 +220,12 @@ class HangProposals {
 
   // For ranks that met with different calls: one side makes the other's call instead of its own, or before it, or
   // leaves its own out.
+  // More sides than a few cannot be made to agree by changing one of them, and their pairs are many.
   void agree() {
+    constexpr std::size_t sides_max = 16;
+    if (hang_.variants.size() > sides_max) {
+      return;
+    }
     for (const CallsAt& wrong : hang_.variants) {
       if (wrong.size() > ranks_max) {
         continue;
