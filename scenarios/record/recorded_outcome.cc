@@ -129,8 +129,9 @@ std::optional<std::string> trained_alike(const traces::ScriptRecord& record) {
   if (alone.size() < 2 || std::ranges::any_of(alone, differs)) {
     return std::nullopt;
   }
-  return fmt::format("no call carried gradients or parameters; {} ranks trained the same model on the same data",
-                     alone.size());
+  return fmt::format(
+      "no call carried gradients or parameters; {} ranks trained the same model on the same data",
+      alone.size());
 }
 
 std::optional<double> limit_of_waits(const traces::ScriptRecord& record) {
@@ -155,10 +156,13 @@ std::optional<std::string> contradiction(const traces::ScriptRecord& record, con
     return std::nullopt;
   }
   const bool goes_on = limit_of_waits(record).has_value();
+  const bool anybody_failed = std::ranges::any_of(
+      record.ranks, [](const ScriptRank& rank) { return recorded_state(rank) == State::raised; });
   for (const ScriptRank& rank : record.ranks) {
     const std::optional<State> recorded = recorded_state(rank);
     const State played = played_state(scenario.of(rank.rank));
-    const bool gave_up = goes_on && recorded == State::waiting && played == State::raised;
+    // A rank that waits for one that failed loses its peer; the recorder stops it there.
+    const bool gave_up = (goes_on || anybody_failed) && recorded == State::waiting && played == State::raised;
     if (recorded && *recorded != played && !gave_up) {
       return fmt::format("rank {} {}, and in the scenario it {}", rank.rank, word_of(*recorded),
                          word_of(played));

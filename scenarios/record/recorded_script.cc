@@ -273,7 +273,9 @@ std::vector<std::string> remarks_of(const ScriptRecord& record) {
     }
   }
   for (const auto& [phrase, ranks] : phrases) {
-    remarks.push_back(fmt::format("{} {}", ranks_phrase(ranks), phrase));
+    const bool are = ranks.size() > 1 && phrase.starts_with("was ");
+    remarks.push_back(are ? fmt::format("{} were{}", ranks_phrase(ranks), phrase.substr(3))
+                          : fmt::format("{} {}", ranks_phrase(ranks), phrase));
   }
   return remarks;
 }

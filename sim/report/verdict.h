@@ -102,6 +102,7 @@ struct Repair {
   std::int64_t alternatives = 0;  // changes of other ranks that are as small and as likely, and also help
   std::int64_t tried = 0;         // changes that were run
   Search search = Search::complete;
+  bool is_partial = false;  // the programs are known only up to where the ranks stopped
 };
 
 std::string_view to_string(Repair::Search search);

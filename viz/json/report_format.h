@@ -130,6 +130,7 @@ void members(auto& visit, Any<Repair> auto& repair) {
   visit("alternatives", repair.alternatives);
   visit("tried", repair.tried);
   visit.word("search", repair.search, {Search::complete, Search::cut_short, Search::too_large});
+  visit.some("partial", repair.is_partial);
 }
 
 void members(auto& visit, Any<RankClass> auto& ranks) {

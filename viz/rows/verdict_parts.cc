@@ -177,7 +177,9 @@ std::string repair_phrase(const Finding& finding, std::string_view proof) {
   if (steps.size() > steps_max) {
     text += fmt::format("; and {} more changes of this kind", steps.size() - steps_max);
   }
-  text += fmt::format(". With that, {}", proof);
+  text += fmt::format(
+      ". With that, {}{}", proof,
+      finding.repair->is_partial ? ", up to where the ranks stopped; what follows is not known" : "");
   if (finding.repair->alternatives > 0) {
     text += ". The same is true if other ranks are changed";
   }

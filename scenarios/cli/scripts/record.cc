@@ -19,6 +19,7 @@
 #include "scenarios/cli/subject.h"
 #include "scenarios/cli/traces.h"
 #include "scenarios/program/units.h"
+#include "scenarios/record/recorded_outcome.h"
 #include "scenarios/record/recorded_script.h"
 #include "scenarios/record/script_run.h"
 #include "viz/base/write_file.h"
@@ -143,31 +144,48 @@ ScriptRun run_recorded(const CommandLine& line, bool timeline) {
 
 namespace {
 
-// Stalled ranks make no further calls, so with two ranks it may remain open which of them is to blame.
-bool leaves_open(const Verdict& verdict) {
-  const bool stands_still =
-      std::holds_alternative<Deadlock>(verdict) || std::holds_alternative<Mismatch>(verdict);
-  if (!stands_still) {
-    return false;
-  }
-  const Finding& finding = *finding_of(verdict);
-  return finding.tie || !finding.repair || finding.repair->steps.empty() || finding.repair->alternatives > 0;
+bool stands_still(const Verdict& verdict) {
+  return std::holds_alternative<Deadlock>(verdict) || std::holds_alternative<Mismatch>(verdict);
 }
 
-// True if both show the same standstill, and `alone` blames no further ranks.
+// Stalled ranks make no further calls. So it may remain open which rank is to blame, and another call instead of one
+// may end well only because nothing follows.
+bool leaves_open(const Finding& finding) {
+  return finding.tie || !finding.repair || finding.repair->steps.empty() ||
+         finding.repair->alternatives > 0 ||
+         std::ranges::any_of(finding.repair->steps, [](const RepairStep& step) {
+           return step.text.find(" instead of ") != std::string::npos;
+         });
+}
+
+// True if `alone` blames no further ranks, and shows the same standstill, or a change with which all ranks finish.
 bool narrows_down(const Report& alone, const Report& together) {
   const Finding* told = finding_of(alone.verdict);
   const Finding* known = finding_of(together.verdict);
-  return told != nullptr && told->at && known->at && alone.verdict.index() == together.verdict.index() &&
-         told->at->call.op == known->at->call.op && told->at->call.group == known->at->call.group &&
-         told->at->call.seq == known->at->call.seq && difference(told->culprits, known->culprits).empty();
+  if (told == nullptr || !told->at || !known->at || alone.verdict.index() != together.verdict.index() ||
+      !difference(told->culprits, known->culprits).empty()) {
+    return false;
+  }
+  const bool is_repaired = told->repair && !told->repair->steps.empty();
+  return is_repaired ||
+         (told->at->call.op == known->at->call.op && told->at->call.group == known->at->call.group &&
+          told->at->call.seq == known->at->call.seq);
 }
 
 // Stalled ranks do make their next calls if each runs alone. These calls count only if the ranks begin with the same
 // calls as before.
 void ask_each_alone(const CommandLine& line, const ScriptRun& together, const std::string& file,
                     bool timeline, RecordedScript& recorded) {
-  if (!run_together_by_default(line) || !leaves_open(recorded.report.verdict)) {
+  const bool ran_together = line.record.simulate || run_together_by_default(line);
+  if (!ran_together || line.paths.empty() || !stands_still(recorded.report.verdict) ||
+      scenario::limit_of_waits(together.record)) {  // after a timeout, the ranks did make their next calls
+    return;
+  }
+  Finding& finding = *finding_of(recorded.report.verdict);
+  if (finding.repair) {
+    finding.repair->is_partial = true;
+  }
+  if (!leaves_open(finding)) {
     return;
   }
   scenario::ScriptOptions options = script_options(line, timeline);
@@ -181,8 +199,7 @@ void ask_each_alone(const CommandLine& line, const ScriptRun& together, const st
   }
   RecordedScript told = scenario::recorded_script(alone.record, file, nullptr, timeline);
   if (narrows_down(told.report, recorded.report)) {
-    recorded.text = std::move(told.text);
-    recorded.report = std::move(told.report);
+    recorded = std::move(told);
   }
 }
 

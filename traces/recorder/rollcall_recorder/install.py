@@ -142,15 +142,15 @@ def _replace_helper(rank):
         bound = signature.bind(*positional, **named)
         arguments = bound.arguments
         members = list(arguments["global_ranks_in_group"]) or list(range(rank.process_size))
-        requested = _single_backend(arguments["backend"])
-        if requested == BACKEND:
-            requested = rank.backend  # the default group's
+        requested, devices = _backend_of(arguments["backend"])
+        if requested == BACKEND:  # the default group's
+            requested, devices = rank.backend, rank.devices
         made = []
 
         def create(*_):
             number = rank.next_group if rank.is_initialized else rank.world
             made.append(RecordingGroup(rank, number, members, arguments["group_rank"], arguments["group_size"],
-                                       requested))
+                                       requested, devices))
             return made[0]
 
         c10d.Backend._plugins[BACKEND.upper()] = _plugin(create)
@@ -171,14 +171,20 @@ def _plugin(create):
     return known._replace(creator_fn=create, extended_api=False)
 
 
-def _single_backend(requested):
-    """Resolves "cpu:gloo,cuda:nccl" and None, which mean the backends of the available devices."""
+_DEVICES = {"gloo": ("cpu", "cuda"), "nccl": ("cuda",), "mpi": ("cpu",)}
+
+
+def _backend_of(requested):
+    """Resolves "cpu:gloo,cuda:nccl" and None, which mean a backend for each device. Returns the one of the device in
+    use, and the devices that the group takes tensors from. Calls of both devices are recorded as those of one backend."""
     text = str(requested or "").lower()
-    if text in ("", "undefined", "none") or ":" in text:
+    is_open = text in ("", "undefined", "none")
+    if is_open or ":" in text:
         wanted = "cuda" if has_gpu() else "cpu"
         pairs = dict(part.split(":") for part in text.split(",") if ":" in part)
-        return pairs.get(wanted, "nccl" if wanted == "cuda" else "gloo")
-    return text
+        single = pairs.get(wanted, "nccl" if wanted == "cuda" else "gloo")
+        return single, ("cpu", "cuda") if is_open else tuple(pairs)
+    return text, _DEVICES.get(text, ("cpu", "cuda"))
 
 
 def has_gpu():
@@ -204,11 +210,11 @@ def _replace_init(rank):
                            *rest, **named):
         own = named.pop("rank", rank_given)
         _check_place(rank, own, world_size)
-        requested = _single_backend(backend)
+        requested, devices = _backend_of(backend)
         if rank.is_initialized:
             raise RuntimeError("trying to initialize the default process group twice!")
         is_another = rank.begins_world({"backend": requested, **_seconds(timeout)}, sys._getframe(1))
-        rank.backend = requested
+        rank.backend, rank.devices = requested, devices
         rank.answers.initialized(requested, timeout)
         if is_another:
             rank.answers.new_group(rank.world, list(range(rank.process_size)), timeout)

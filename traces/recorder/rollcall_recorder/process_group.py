@@ -175,17 +175,19 @@ class CoalescedWork(Work):
 
 class RecordingGroup(ProcessGroup):
     """`number`: the group's number in the record. `ranks`: the members' global ranks, in the group's order.
-    `backend`: the one that the script asked for; it determines the devices."""
+    `backend`: the one that the script asked for, or of several the one of the device in use. `devices`: those that its
+    tensors may be on."""
 
     supports_splitting = supports_coalescing = supports_time_estimate = supports_shrinking = False
     supports_reconfigure = supports_window = supports_tensor_alloc = False
 
-    def __init__(self, rank, number, ranks, group_rank, size, backend="gloo"):
+    def __init__(self, rank, number, ranks, group_rank, size, backend="gloo", devices=("cpu", "cuda")):
         super().__init__(group_rank, size)
         self._of = rank
         self.number = number
         self.ranks = ranks
         self.backend = backend
+        self.devices = devices
         self._name = self._description = "undefined"
         # C++ keeps the base object of a Work alive, but not the attributes that Python adds to it.
         self._recent = collections.deque(maxlen=4096)
@@ -217,8 +219,7 @@ class RecordingGroup(ProcessGroup):
 
     @property
     def _device_types(self):
-        names = {"gloo": ("cpu", "cuda"), "nccl": ("cuda",), "mpi": ("cpu",)}.get(self.backend, ("cpu", "cuda"))
-        return [torch.device(name) for name in names]
+        return [torch.device(name) for name in self.devices]
 
     def _get_backend(self, device):
         """The group is its only backend."""
@@ -325,14 +326,14 @@ class RecordingGroup(ProcessGroup):
 
     def _check_devices(self, call):
         """Raises an error for CPU tensors, which NCCL does not support, and sets the call's device if a tensor is on
-        another GPU than the rank's own."""
+        another GPU than the rank's own. A group with a backend for the CPU as well takes them."""
         if claims.gpus() is None or self.backend != "nccl":
             return
         for tensor in (*call.given, *call.filled):
             place = claims.claimed(tensor)
             if place is None:
                 continue
-            if place.type == "cpu":
+            if place.type == "cpu" and "cpu" not in self.devices:
                 raise RuntimeError(_NO_BACKEND_FOR_CPU)
             if place.type == "cuda" and place.index != self._of.local_rank:
                 call.device = str(place)

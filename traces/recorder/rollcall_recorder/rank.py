@@ -21,6 +21,7 @@ class Rank:
         self.next_group = 0  # the record's number of the group made last
         self.local_groups = {}  # how many groups with these members
         self.backend = None  # the backend that the script asked for, for the default group
+        self.devices = ("cpu", "cuda")  # whose tensors the default group takes
         self.world = 0  # the number of the default group
         self.worlds = 0  # how often the job was initialized
         self.process_size = world_size  # size of the world that this process was started for
