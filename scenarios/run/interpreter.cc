@@ -303,6 +303,9 @@ class Interpreter {
       this_rank().inputs_taken = 0;  // from here on this rank counts
     }
     spend_step();
+    if (takes_inputs) {
+      this_rank().ran_out = first >= last;
+    }
     if (first >= last) {
       return begin.end;
     }
@@ -315,6 +318,7 @@ class Interpreter {
   Address operator()(const action::LoopNext& next) {
     const std::int64_t following = frame_.number(next.counter) + 1;
     if (following >= frame_.number(next.bound)) {
+      this_rank().ran_out = this_rank().ran_out || next.takes_inputs;
       return at_ + 1;
     }
     spend_step();

@@ -79,6 +79,9 @@ class DdpModel final : public TrainedObject {
   }
 
   void forward(const ModelPass& pass, Site site, const std::function<void()>& body) override {
+    if (pass.grad_enabled) {
+      note_unused(pass.unused);
+    }
     ddp_.forward(
         [&] {
           body();
@@ -92,7 +95,8 @@ class DdpModel final : public TrainedObject {
     const std::vector<Parameter*>& parameters = ddp_.parameters();
     Tensor element;  // added to gradients that already exist
     for (auto index = static_cast<std::uint32_t>(parameters.size()); index-- > 0;) {
-      if (std::ranges::find(pass.unused, index) != pass.unused.end()) {
+      if (std::ranges::find(pass.unused, index) != pass.unused.end() ||
+          (unused_ && std::ranges::find(*unused_, index) != unused_->end())) {
         continue;
       }
       kernels_.backward(trainable_[index], trainable_[index] + 1);
@@ -106,6 +110,7 @@ class DdpModel final : public TrainedObject {
       }
       ddp_.accumulate({index, element}, site);
     }
+    unused_.reset();
     ddp_.finish_backward(site);
   }
 
@@ -114,10 +119,22 @@ class DdpModel final : public TrainedObject {
   Joinable* joinable() override { return &ddp_; }
 
  private:
+  void note_unused(const std::vector<std::uint32_t>& unused) {
+    if (!unused_) {
+      unused_ = unused;
+      return;
+    }
+    std::erase_if(*unused_, [&unused](std::uint32_t index) {
+      return std::ranges::find(unused, index) == unused.end();
+    });
+  }
+
   RankFrame& frame_;
   Module module_;
   ModelKernels kernels_;
   DistributedDataParallel ddp_;
+  // Parameters that no forward pass since the last backward pass has used: they get no gradient. Null: there was none.
+  std::optional<std::vector<std::uint32_t>> unused_;
   std::vector<std::size_t> trainable_;  // of the kernels' parameters, as DDP counts them
 };
 

@@ -39,6 +39,7 @@ struct RankContext {
   std::unique_ptr<WarningFilter> warnings;  // per process in Python; null while nothing was warned about
   std::int64_t shadow_calls = 0;            // for reports: issued while shadowing, in this context
   std::int64_t inputs_taken = -1;           // for reports: how far the rank got; -1: it does not count
+  bool ran_out = false;                     // likewise: the loop over its inputs ended because there were no more
   StepBudget* steps = nullptr;              // shared by all ranks of a run; null: no limit
   std::unique_ptr<std::vector<GroupId>> destroyed;  // groups this rank has destroyed; null: none
 };

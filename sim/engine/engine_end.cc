@@ -164,6 +164,7 @@ check::Evidence Engine::evidence() {
   resolve_host_waits();
   for (std::size_t rank = 0; rank < run_.status.size(); ++rank) {
     run_.status[rank].inputs = contexts_[rank].inputs_taken;
+    run_.status[rank].ran_out = contexts_[rank].ran_out;
   }
   check::Evidence all =
       run_.notes->evidence(run_.rules->traits().name, run_.status, run_.options.check_leaks);

@@ -36,6 +36,7 @@ struct RankStatus {
   Rank group_rank = -1;
   std::int64_t seq = -1;           // in the store: index into Evidence::store_waits
   std::int64_t inputs = -1;        // inputs taken; -1: not counted
+  bool ran_out = false;            // of inputs; false if the rank left the loop over them
   MessageId message = no_message;  // waiting: in this send or receive, and not in a slot
   std::int32_t exception = -1;     // raised, crashed: index into Evidence::exceptions
 

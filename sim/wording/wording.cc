@@ -32,6 +32,7 @@ const RankStatus& status_of(const Evidence& evidence, Rank rank) {
 struct InputRange {
   std::int64_t fewest = -1;
   std::int64_t most = -1;
+  bool ran_out = true;  // all of them
 };
 
 InputRange inputs_of(const Evidence& evidence, const RankSet& ranks) {
@@ -39,13 +40,14 @@ InputRange inputs_of(const Evidence& evidence, const RankSet& ranks) {
   for (const Rank rank : ranks.to_vector()) {
     inputs.fewest = std::min(inputs.fewest, status_of(evidence, rank).inputs);
     inputs.most = std::max(inputs.most, status_of(evidence, rank).inputs);
+    inputs.ran_out = inputs.ran_out && status_of(evidence, rank).ran_out;
   }
   return inputs;
 }
 
-// True if all ranks in `fewer` took the same number of inputs, and all ranks in `more` took more.
+// True if all ranks in `fewer` had the same number of inputs, and all ranks in `more` took more.
 bool ran_out_before(const InputRange& fewer, const InputRange& more) {
-  return fewer.fewest >= 0 && fewer.fewest == fewer.most && more.fewest > fewer.most;
+  return fewer.ran_out && fewer.fewest >= 0 && fewer.fewest == fewer.most && more.fewest > fewer.most;
 }
 
 // As much of an exception's text as fits a sentence; the rank's state has all of it.

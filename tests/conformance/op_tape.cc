@@ -261,6 +261,7 @@ struct EndOfTape {
     RankTape& self = tape.ranks[static_cast<std::size_t>(this_rank().rank)];
     tape.scopes = *this_rank().scopes;
     self.inputs = this_rank().inputs_taken;
+    self.ran_out = this_rank().ran_out;
     for (const Work& work : self.works) {
       self.completed.push_back(work.is_completed());
     }

@@ -63,6 +63,7 @@ struct RankTape {
   std::string type;  // of the exception that it raised
   std::string text;
   std::int64_t inputs = -1;
+  bool ran_out = false;  // of inputs
   std::vector<Work> works;      // by call; may be asked only during the run
   std::vector<bool> completed;  // by call: true if it was complete when the program ended
 };

@@ -22,6 +22,7 @@ void TapeReplay::end(Rank rank) {
   RankStatus& status = status_[static_cast<std::size_t>(rank)];
   status = {};
   status.inputs = tape.inputs;
+  status.ran_out = tape.ran_out;
   if (self.dead || (self.next == tape.events.size() && tape.end == RankTape::End::raised)) {
     status.state = self.dead ? RankStatus::State::crashed : RankStatus::State::raised;
     status.exception = static_cast<std::int32_t>(exceptions_.size());

@@ -106,6 +106,7 @@ class EvidenceBuilder {
   void took_inputs(const RankSet& ranks, std::int64_t inputs) {
     for (const Rank rank : ranks.to_vector()) {
       of(rank).inputs = inputs;
+      of(rank).ran_out = true;
     }
   }
   void gives_device(DeviceIncident incident) { device_ = std::move(incident); }

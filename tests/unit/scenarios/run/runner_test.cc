@@ -188,4 +188,59 @@ TEST_CASE("a report has the lines of source it points at, where the file is at h
   CHECK(run(parse_scenario(text, file.string())).sources.empty());
 }
 
+TEST_CASE("a rank may die while its GPU runs a kernel", "[scenarios][fiber]") {
+  const std::string dies = R"({"world_size": 2, "faults": [{"kind": "crash", "ranks": [1], "at": "1ms"}], )";
+  CHECK(verdict_word(run_text(dies + R"("program": [{"kernel": "5ms"}]})").verdict) == "rank_failed");
+  const Report missed = run_text(dies + R"("program": [{"kernel": "5ms"}, {"kernel": "5ms"},
+      {"all_reduce": {"numel": 1}}, {"synchronize": true}]})");
+  CHECK(finding_of(missed.verdict)->culprits == RankSet{1});
+}
+
+TEST_CASE("lists of tensors that are divided differently are neither mixed up nor a crash",
+          "[scenarios][fiber]") {
+  const std::string begin = R"({"world_size": 2, "program": [
+      {"fill": "a", "numel": 2, "value": 1}, {"fill": "b", "numel": 2, "value": 10},
+      {"fill": "c", "numel": 4, "value": 5},)";
+  const Report lone = run_text(begin + R"({"if": "rank == 0", "do": [{"_coalescing_manager": [
+      {"all_reduce": "a"}, {"all_reduce": "b"}]}], "else": [{"send": "a", "dst": 0}]}]})");
+  CHECK(finding_of(lone.verdict) != nullptr);
+  const Report packed = run_text(begin + R"({"if": "rank == 0", "do": [{"_coalescing_manager": [
+      {"all_reduce": "a"}, {"all_reduce": "b"}]}], "else": [{"_coalescing_manager": [{"all_reduce": "c"}]}]}]})");
+  CHECK(packed.world_size == 2);  // it has a verdict
+}
+
+TEST_CASE("what needs a group that was destroyed gets torch's error", "[scenarios][fiber]") {
+  const std::string gloo = R"({"world_size": 2, "backend": "gloo", )";
+  const Report saves = run_text(gloo + R"("program": [{"fill": "a", "numel": 4, "value": 1},
+      {"destroy_process_group": {}}, {"dcp.save": ["a"], "checkpoint_id": "c"}]})");
+  CHECK_THAT(finding_of(saves.verdict)->headline, Contains("Default process group has not been initialized"));
+  const Report broadcasts = run_text(gloo + R"("program": [{"fill": "a", "numel": 4, "value": 1},
+      {"new_group": {}, "as": "g"}, {"destroy_process_group": "g"}, {"broadcast": "a", "src": 0, "group": "g"}]})");
+  CHECK_THAT(finding_of(broadcasts.verdict)->headline, Contains("Group g is not registered"));
+  const Report joins = run_text(gloo + R"("inputs": [0, 1], "objects": {"j": {"kind": "joinable"}},
+      "program": [{"join": ["j"], "do": [{"for_each_input": "x", "do": [{"destroy_process_group": {}}]}]}]})");
+  CHECK(finding_of(joins.verdict) == nullptr);  // Join keeps its group
+}
+
+TEST_CASE("a rank that leaves the loop over its inputs has not run out of them", "[scenarios][fiber]") {
+  const Report report = run_text(R"({"world_size": 4, "inputs": 4, "program": [{"for_each_input": "x", "do": [
+      {"if": "rank == 2 && x == 2", "do": [{"break": true}]}, {"all_reduce": {"numel": 3}}]}]})");
+  CHECK(finding_of(report.verdict)->culprits == RankSet{2});
+  CHECK(finding_of(report.verdict)->cause.find("inputs") == std::string::npos);
+  const Report uneven_inputs = run_text(uneven);
+  CHECK_THAT(finding_of(uneven_inputs.verdict)->cause, Contains("ran out of inputs"));
+}
+
+TEST_CASE("a parameter that the forward pass does not use gets no gradient", "[scenarios][fiber]") {
+  const auto trains = [](const std::string& keys) {
+    return run_text(R"({"world_size": 2, "inputs": 3, "objects": {"m": {"kind": "ddp", "parameters": [
+        {"name": "a", "numel": 1000}, {"name": "b", "numel": 2000}])" +
+                    keys + R"(}},
+        "program": [{"for_each_input": "x", "do": [{"forward": "m", "unused": ["a"]}, {"backward": "m"}]}]})");
+  };
+  CHECK(finding_of(trains(R"(, "find_unused_parameters": true)").verdict) == nullptr);
+  CHECK_THAT(finding_of(trains("").verdict)->cause + finding_of(trains("").verdict)->headline,
+             Contains("finished reduction"));
+}
+
 }  // namespace rollcall::scenario
