@@ -308,7 +308,7 @@ RecordedScript recorded_script(ScriptRecord record, const std::string& file, con
     result.text = builder.text({.labels = false}, "This " + reservation + ".\n");
     result.report = *run;
     result.report.scenario = base_name(record.ranks.front().script);
-    result.remarks.push_back("this " + reservation + "; the report is that of the recorded run");
+    result.reservation = "this " + reservation + "; the report is that of the recorded run";
     return result;
   }
   if (auto apart = trained_apart(record); apart && finding_of(result.report.verdict) == nullptr) {

@@ -17,6 +17,7 @@ struct RecordedScript {
   std::string text;                  // the scenario; empty if no rank initialized a job
   Report report;                     // of its run; if it does not reproduce the script, of the recorded run
   std::vector<std::string> remarks;  // about ranks that did not finish, and others
+  std::string reservation;           // what the scenario fails to show of the script; may be empty
 };
 
 // `timeline`: whether the report has one. `cluster`: a scenario's "cluster", which determines the times of recorded

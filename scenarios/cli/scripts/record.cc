@@ -177,8 +177,12 @@ bool narrows_down(const Report& alone, const Report& together) {
 void ask_each_alone(const CommandLine& line, const ScriptRun& together, const std::string& file,
                     bool timeline, RecordedScript& recorded) {
   const bool ran_together = line.record.simulate || run_together_by_default(line);
-  if (!ran_together || line.paths.empty() || !stands_still(recorded.report.verdict) ||
-      scenario::limit_of_waits(together.record)) {  // after a timeout, the ranks did make their next calls
+  const bool all_finished = std::ranges::all_of(together.record.ranks, [](const traces::ScriptRank& rank) {
+    return rank.end.how == traces::ScriptEnd::How::finished;
+  });
+  // After a timeout, too, the ranks did make their next calls.
+  const bool is_whole = all_finished || scenario::limit_of_waits(together.record);
+  if (!ran_together || is_whole || line.paths.empty() || !stands_still(recorded.report.verdict)) {
     return;
   }
   Finding& finding = *finding_of(recorded.report.verdict);
@@ -199,7 +203,9 @@ void ask_each_alone(const CommandLine& line, const ScriptRun& together, const st
   }
   RecordedScript told = scenario::recorded_script(alone.record, file, nullptr, timeline);
   if (narrows_down(told.report, recorded.report)) {
-    recorded = std::move(told);
+    recorded.text = std::move(told.text);
+    recorded.report = std::move(told.report);
+    recorded.reservation = std::move(told.reservation);
   }
 }
 
@@ -229,6 +235,9 @@ void say_stacks(const traces::ScriptRecord& record) {
 void say_problems(const ScriptRun& run, const RecordedScript& recorded) {
   for (const std::string& text : recorded.remarks) {
     remark("rollcall: " + text);
+  }
+  if (!recorded.reservation.empty()) {
+    remark("rollcall: " + recorded.reservation);
   }
   if (!run.simulated.problem.empty()) {
     remark("rollcall: " + run.simulated.problem);

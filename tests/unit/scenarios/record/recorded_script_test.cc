@@ -140,7 +140,7 @@ TEST_CASE("where the scenario does not do what the script did, the report is the
   CHECK(script.report.scenario == "train.py");
   CHECK_THAT(script.text,
              Contains("// This scenario does not do what the script did: rank 1 waited forever"));
-  CHECK_THAT(script.remarks.back(),
+  CHECK_THAT(script.reservation,
              Contains("in the scenario it finished") && Contains("that of the recorded run"));
 }
 
