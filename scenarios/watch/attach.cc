@@ -166,17 +166,19 @@ class Collector {
       return;
     }
     const std::vector<pid_t> family = family_of(process.id);
-    const std::size_t before = processes_.size();
+    bool names_ranks = false;  // perhaps of a rank that is known already, from its launcher
     for (const auto& [rank, place] : rings_of(family)) {
       processes_.emplace(rank, Place{place.first, place.second});
+      names_ranks = true;
     }
     for (const pid_t each : family) {
       const std::optional<Rank> rank = rank_in(environment_of(each));
       if (rank && processes_.size() < ranks_max) {
         processes_.emplace(*rank, Place{each, {}});
       }
+      names_ranks = names_ranks || rank;
     }
-    if (processes_.size() == before) {
+    if (!names_ranks) {
       const Rank next = processes_.empty() ? 0 : processes_.rbegin()->first + 1;
       processes_.emplace(next, Place{process.id, {}});
       collected_.got.push_back(

@@ -278,12 +278,14 @@ TEST_CASE("attach sees that a job has not moved between two looks", "[watch][rea
       "USE_LIBUV=0 '{0}' watch --after 1h --records rings -- {1} '{2}/tests/real_jobs/watched.py' "
       "stuck_in_loader 28492 2> err & "
       "for i in $(seq 600); do grep -aq all_reduce rings/rank_3.ring 2> /dev/null && break; sleep 0.1; done; "
-      "sleep 4; '{0}' attach $!; code=$?; kill -TERM $!; wait $!; exit $code",
+      "sleep 4; '{0}' attach $! $!; code=$?; kill -TERM $!; wait $!; exit $code",
       ROLLCALL_CLI, python, ROLLCALL_SOURCE_DIR));
   INFO(outcome.err << contents(shell.path("err")));
   CHECK_THAT(outcome.out, Contains("error[stuck_host]: rank 2 never issued all_reduce #10"));
   CHECK_THAT(outcome.out, Contains("nothing moved between them"));
   CHECK_THAT(outcome.err, !Contains("not used") && Contains("--records DIR keeps them"));
+  CHECK_THAT(outcome.out + outcome.err,
+             !Contains("taken to be rank"));  // the second time, its ranks are known
 }
 
 // The torchrun of 1.13 fails in Python 3.11 (torch/distributed/elastic/multiprocessing/api.py, to_map).
