@@ -5,6 +5,7 @@
 #include <charconv>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "traces/logs/lines.h"
@@ -94,16 +95,19 @@ class LineReader {
   }
 
   std::vector<LogFact> take() {
+    std::set<std::pair<Rank, std::int64_t>> known;  // calls of which another line says more
     for (LogFact& fact : facts_) {
       const auto late =
           fact.kind == Kind::timed_out ? late_.find({fact.ranks.first(), fact.seq}) : late_.end();
       if (late != late_.end()) {  // before torch 2.8, only that line names the group
         fact.group = fact.group.empty() ? late->second.group : std::move(fact.group);
-        late_.erase(late);
+        known.insert(late->first);
       }
     }
     for (auto& [call, fact] : late_) {
-      facts_.push_back(std::move(fact));
+      if (!known.contains(call)) {
+        facts_.push_back(std::move(fact));
+      }
     }
     return std::move(facts_);
   }
