@@ -1,10 +1,9 @@
 #include "sim/diagnose/log_judge.h"
+#include "sim/diagnose/log_calls.h"
 #include "sim/diagnose/log_ranks.h"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
-#include <set>
 #include <tuple>
 
 #include <fmt/core.h>
@@ -45,38 +44,6 @@ bool is_final(const std::vector<LogFact>& facts) {
          std::any_of(std::begin(ends), std::end(ends), [&facts](Kind kind) { return has(facts, kind); });
 }
 
-std::string call_text(const LogFact& fact) {
-  std::string text = fact.op;
-  if (!fact.shape.empty()) {
-    text += fmt::format(" of {}{}{}", fact.shape, fact.dtype.empty() ? "" : " ", fact.dtype);
-  }
-  return fact.seq >= 0 ? fmt::format("{} #{}", text, fact.seq) : text;
-}
-
-std::string lower(const std::string& op) {
-  std::string text;
-  for (const char c : op) {
-    text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
-  return text;
-}
-
-void set_call(const LogFact& fact, const RankSet& missing, Diagnosis& diagnosis) {
-  Place place;
-  place.call.op = lower(fact.op);
-  place.call.group = fact.group;
-  place.call.seq = fact.seq;
-  place.missing = missing;
-  diagnosis.group_name = fact.group;
-  diagnosis.finding.at = std::move(place);
-}
-
-std::string look_at(const RankSet& missing) {
-  const char* whose = is_plural(missing) ? "their" : "its";
-  return fmt::format("check what {} did instead: {} log, or {} stack (py-spy dump)", ranks_phrase(missing),
-                     whose, whose);
-}
-
 class LogJudge {
  public:
   explicit LogJudge(const std::vector<LogFact>& facts) : facts_(facts) {}
@@ -112,11 +79,16 @@ class LogJudge {
       }
       return diagnosis;
     }
-    for (const Judge each :
-         {&LogJudge::unreachable, &LogJudge::not_finished, &LogJudge::watchdog, &LogJudge::launches}) {
+    for (const Judge each : {&LogJudge::unreachable, &LogJudge::not_finished}) {
       if (std::optional<Diagnosis> diagnosis = (this->*each)()) {
         return diagnosis;
       }
+    }
+    if (std::optional<Diagnosis> diagnosis = judge_watchdog(facts_)) {
+      return diagnosis;
+    }
+    if (std::optional<Diagnosis> diagnosis = launches()) {
+      return diagnosis;
     }
     for (const auto judge :
          {judge_silence, judge_host_stacks, judge_devices, judge_logged_errors, judge_unplaced_errors}) {
@@ -165,19 +137,10 @@ class LogJudge {
     if (calls.empty()) {
       return std::nullopt;
     }
-    const auto fewer = [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); };
-    const auto usual = std::max_element(calls.begin(), calls.end(), fewer);
-    const bool tie = std::count_if(calls.begin(), calls.end(), [&](const auto& call) {
-                       return call.second.size() == usual->second.size();
-                     }) > 1;
-    RankSet odd;
-    for (auto call = calls.begin(); call != calls.end(); ++call) {
-      if (tie || call != usual) {
-        odd.insert(call->second);
-      }
-    }
+    const Sides sides = sides_of(calls);
+    RankSet odd = sides.odd;
     const RankSet steady = difference(odd, straying_ranks(facts_));
-    if (tie && !steady.empty() && steady != odd) {
+    if (sides.tie && !steady.empty() && steady != odd) {
       odd = difference(odd, steady);
       Diagnosis diagnosis =
           disagreement(odd, Confidence::medium, *last.at(odd.first()), *last.at(steady.first()));
@@ -186,34 +149,12 @@ class LogJudge {
                       last.at(odd.first())->place(), ranks_phrase(odd)));
       return diagnosis;
     }
-    const auto other =
-        std::find_if(calls.begin(), calls.end(), [&](const auto& call) { return &call != &*usual; });
-    Diagnosis diagnosis = disagreement(odd, tie ? Confidence::low : Confidence::high,
-                                       *last.at(other->second.first()), *last.at(usual->second.first()));
-    diagnosis.finding.tie = tie;
-    if (tie) {
+    Diagnosis diagnosis = disagreement(odd, sides.tie ? Confidence::low : Confidence::high,
+                                       *last.at(sides.other), *last.at(sides.usual));
+    diagnosis.finding.tie = sides.tie;
+    if (sides.tie) {
       diagnosis.would_settle.push_back("the lines of all ranks: each compares itself with only one other");
     }
-    return diagnosis;
-  }
-
-  Diagnosis disagreement(const RankSet& odd, Confidence confidence, const LogFact& theirs,
-                         const LogFact& usual) const {
-    const FindingKind kind = theirs.op != usual.op         ? FindingKind::op_type_mismatch
-                             : theirs.shape != usual.shape ? FindingKind::size_mismatch
-                                                           : FindingKind::dtype_mismatch;
-    Diagnosis diagnosis = diagnosis_of(kind, confidence, odd);
-    set_call(usual, {}, diagnosis);
-    diagnosis.finding.headline =
-        confidence == Confidence::low
-            ? fmt::format("{} make different calls", ranks_phrase(odd))
-            : fmt::format("{} and the other ranks make different calls", ranks_phrase(odd));
-    diagnosis.finding.cause = fmt::format("{} has {}, {} has {}", ranks_phrase(theirs.ranks),
-                                          call_text(theirs), ranks_phrase(usual.ranks), call_text(usual));
-    diagnosis.finding.advice =
-        "compare what the ranks do there: branches on the rank, local sizes and dtypes";
-    diagnosis.evidence.push_back(
-        fmt::format("{}: ranks were stopped before calls that differ", usual.place()));
     return diagnosis;
   }
 
@@ -356,193 +297,6 @@ class LogJudge {
     diagnosis.finding.advice =
         fmt::format("read the log of {} for an exception or a signal", ranks_phrase(dead));
     diagnosis.evidence.push_back(fmt::format("{} lists {} as missing", place, ranks_phrase(dead)));
-    return diagnosis;
-  }
-
-  // Finds the ranks that had not even enqueued a call that timed out for others.
-  std::optional<Diagnosis> watchdog() const {
-    const RankSet waiting = ranks_with(facts_, Kind::timed_out);
-    if (waiting.empty()) {
-      return std::nullopt;
-    }
-    const std::vector<const LogFact*> earliest = earliest_timeouts();
-    for (const LogFact* late : earliest) {
-      if (std::optional<Diagnosis> different = different_calls(*late)) {
-        return different;
-      }
-    }
-    for (const LogFact* late : earliest) {
-      if (std::optional<Diagnosis> stuck = unfinished_alone(*late)) {
-        return stuck;
-      }
-    }
-    for (const LogFact* late : earliest) {
-      if (const RankSet behind = difference(behind_in(*late), waiting); !behind.empty()) {
-        return never_issued(*late, behind);
-      }
-    }
-    const RankSet silent = difference(RankSet::range(0, waiting.ranges().back().last), waiting);
-    if (silent.empty() || silent.size() >= waiting.size()) {
-      return std::nullopt;
-    }
-    Diagnosis diagnosis = not_issued(*earliest.front(), silent, Confidence::low);
-    diagnosis.finding.cause =
-        fmt::format("{} did not report a timeout as the others did", ranks_phrase(silent));
-    return diagnosis;
-  }
-
-  // For calls of one group and number that timed out: whether they are the same.
-  std::optional<Diagnosis> different_calls(const LogFact& late) const {
-    constexpr std::string_view equal_sizes[] = {"ALLREDUCE",       "BROADCAST", "REDUCE",
-                                                "_ALLGATHER_BASE", "ALLGATHER", "_REDUCE_SCATTER_BASE",
-                                                "REDUCE_SCATTER"};
-    std::map<std::string, std::pair<RankSet, const LogFact*>> calls;
-    for (const LogFact* fact : of(Kind::timed_out)) {
-      const bool is_known = fact->op != "collective" && fact->seq == late.seq && late.seq >= 0;
-      if (is_known && is_same_group(*fact, late)) {
-        const bool has_size = std::ranges::find(equal_sizes, fact->op) != std::end(equal_sizes);
-        auto& [ranks, example] = calls[fact->op + (has_size ? " " + fact->shape : "")];
-        ranks.insert(fact->ranks);
-        example = fact;
-      }
-    }
-    if (calls.size() < 2) {
-      return std::nullopt;
-    }
-    const auto fewer = [](const auto& a, const auto& b) {
-      return a.second.first.size() < b.second.first.size();
-    };
-    const auto usual = std::max_element(calls.begin(), calls.end(), fewer);
-    RankSet odd;
-    bool tie = false;
-    for (auto call = calls.begin(); call != calls.end(); ++call) {
-      tie = tie || (call != usual && call->second.first.size() == usual->second.first.size());
-      odd.insert(call == usual ? RankSet() : call->second.first);
-    }
-    odd.insert(tie ? usual->second.first : RankSet());
-    const auto other =
-        std::find_if(calls.begin(), calls.end(), [&](const auto& call) { return &call != &*usual; });
-    Diagnosis diagnosis = disagreement(odd, tie ? Confidence::low : Confidence::medium, *other->second.second,
-                                       *usual->second.second);
-    diagnosis.finding.tie = tie;
-    diagnosis.evidence = {
-        fmt::format("{}: {} timed out", other->second.second->place(), call_text(*other->second.second)),
-        fmt::format("{}: {} timed out", usual->second.second->place(), call_text(*usual->second.second))};
-    return diagnosis;
-  }
-
-  // Of each group the earliest call that timed out.
-  std::vector<const LogFact*> earliest_timeouts() const {
-    std::map<std::string, const LogFact*> by_group;
-    for (const LogFact* fact : of(Kind::timed_out)) {
-      const LogFact*& known = by_group[fact->group];
-      known = known == nullptr || fact->seq < known->seq ? fact : known;
-    }
-    std::vector<const LogFact*> earliest;
-    for (const auto& [group, fact] : by_group) {
-      earliest.push_back(fact);
-    }
-    return earliest;
-  }
-
-  // Numbers of calls count within a group. Lines of an older torch name none: they are comparable if no line names two.
-  bool is_same_group(const LogFact& a, const LogFact& b) const {
-    if (!a.group.empty() && !b.group.empty()) {
-      return a.group == b.group;
-    }
-    std::set<std::string> names;
-    for (const LogFact& fact : facts_) {
-      if ((fact.kind == Kind::timed_out || fact.kind == Kind::progress) && !fact.group.empty()) {
-        names.insert(fact.group);
-      }
-    }
-    return names.size() < 2;
-  }
-
-  RankSet waiting_in(const LogFact& late) const {
-    RankSet waiting;
-    for (const LogFact* fact : of(Kind::timed_out)) {
-      waiting.insert(fact->seq == late.seq && is_same_group(*fact, late) ? fact->ranks : RankSet());
-    }
-    return waiting;
-  }
-
-  // The ranks whose watchdog has seen no call as late as this one.
-  RankSet behind_in(const LogFact& late) const {
-    std::map<Rank, std::int64_t> enqueued;
-    for (const LogFact* fact : of(Kind::progress)) {
-      if (fact->seq >= 0 && is_same_group(*fact, late)) {
-        std::int64_t& last = enqueued.emplace(fact->ranks.first(), fact->seq).first->second;
-        last = std::max(last, fact->seq);
-      }
-    }
-    RankSet behind;
-    for (const auto& [rank, last] : enqueued) {
-      behind.insert(last < late.seq ? RankSet{rank} : RankSet());
-    }
-    return behind;
-  }
-
-  Diagnosis not_issued(const LogFact& late, const RankSet& missing, Confidence confidence) const {
-    Diagnosis diagnosis = diagnosis_of(FindingKind::stuck_host, confidence, missing);
-    diagnosis.alternatives = {FindingKind::early_exit, FindingKind::crashed_rank};
-    set_call(late, missing, diagnosis);
-    diagnosis.finding.at->waiting = waiting_in(late);
-    diagnosis.finding.headline = fmt::format("{} never issued {}", ranks_phrase(missing), call_text(late));
-    diagnosis.finding.advice = look_at(missing);
-    diagnosis.evidence.push_back(fmt::format("{}: {} timed out", late.place(), call_text(late)));
-    diagnosis.would_settle.push_back(
-        "Flight Recorder dumps (TORCH_NCCL_DUMP_ON_TIMEOUT=1, TORCH_FR_BUFFER_SIZE=2000)");
-    return diagnosis;
-  }
-
-  Diagnosis never_issued(const LogFact& late, const RankSet& behind) const {
-    const RankSet waiting = waiting_in(late);
-    if (waiting.size() > 1 || behind.size() < 2) {
-      Diagnosis diagnosis = not_issued(late, behind, Confidence::medium);
-      diagnosis.finding.cause =
-          fmt::format("the watchdog of {} has seen no later call enqueued", ranks_phrase(behind));
-      return diagnosis;
-    }
-    Diagnosis diagnosis = not_issued(late, behind, Confidence::low);
-    diagnosis.finding.kind = FindingKind::extra_collective;
-    diagnosis.alternatives = {FindingKind::stuck_host};
-    diagnosis.finding.culprits = waiting;
-    diagnosis.finding.headline = fmt::format("{} alone issued {}", ranks_phrase(waiting), call_text(late));
-    diagnosis.finding.cause = fmt::format("{} not enqueued it", with_verb(behind, "has", "have"));
-    diagnosis.finding.advice = "look for a branch around a collective that depends on the rank";
-    return diagnosis;
-  }
-
-  // If others have completed the call on which a rank's watchdog gave up, that rank alone does not see its end.
-  std::optional<Diagnosis> unfinished_alone(const LogFact& late) const {
-    RankSet done;
-    std::string place;
-    for (const LogFact* fact : of(Kind::progress)) {
-      if (late.seq >= 0 && fact->count >= late.seq && is_same_group(*fact, late)) {
-        done.insert(fact->ranks);
-        place = place.empty() ? fact->place() : place;
-      }
-    }
-    const RankSet waiting = waiting_in(late);
-    done = difference(done, waiting);
-    if (done.empty()) {
-      return std::nullopt;
-    }
-    Diagnosis diagnosis = diagnosis_of(FindingKind::stuck_device, Confidence::medium, waiting);
-    diagnosis.alternatives = {FindingKind::stuck_host};
-    set_call(late, {}, diagnosis);
-    diagnosis.finding.at->waiting = waiting;
-    diagnosis.finding.headline =
-        fmt::format("{} not see the end of {}, which {} completed", with_verb(waiting, "does", "do"),
-                    call_text(late), with_verb(done, "has", "have"));
-    diagnosis.finding.cause = fmt::format("{} not get to the call, or the thread that watches it is stuck",
-                                          is_plural(waiting) ? "their devices do" : "its device does");
-    diagnosis.finding.advice =
-        fmt::format("look for device errors (Xid, ECC, CUDA) on {}", ranks_phrase(waiting));
-    diagnosis.evidence.push_back(fmt::format("{}: {} timed out", late.place(), call_text(late)));
-    diagnosis.evidence.push_back(
-        fmt::format("{}: {} completed a later one", place, with_verb(done, "has", "have")));
     return diagnosis;
   }
 

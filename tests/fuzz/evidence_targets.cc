@@ -21,8 +21,6 @@ namespace {
 
 using Facts = std::vector<check::LogFact>;
 
-constexpr std::size_t tree_bytes_max = std::size_t{256} << 20;
-
 // Judges the facts of two ranks that say the same, and of one that says nothing, and shows the verdict.
 void judge_facts(Facts of_one, const Facts& of_another) {
   check::JobDump job;

@@ -30,7 +30,6 @@ namespace rollcall::fuzz {
 
 namespace {
 
-constexpr std::size_t tree_bytes_max = std::size_t{256} << 20;
 constexpr std::size_t judged_bytes_max = 16384;  // a slow judge teaches a fuzzer nothing
 constexpr Rank shown_ranks_max = 256;            // nor do long pages
 

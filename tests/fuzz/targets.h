@@ -4,9 +4,12 @@
 // A reader may refuse the bytes with its own error; anything else that ends the process is a finding.
 
 #include <array>
+#include <cstddef>
 #include <string_view>
 
 namespace rollcall::fuzz {
+
+inline constexpr std::size_t tree_bytes_max = std::size_t{256} << 20;  // of a file that is read as a tree
 
 struct Target {
   const char* name;  // also the name of its folder in tests/corpus

@@ -202,19 +202,20 @@ std::vector<LogStream> log_streams(std::string_view bytes, Rank file_rank) {
 bool names_only_others(std::string_view bytes, Rank rank) {
   constexpr std::array<std::string_view, 3> words = {"[Rank ", " Rank ", "task "};  // of c10d and srun
   bool names_one = false;
+  const auto is_own = [&](std::optional<Rank> named) {
+    names_one = names_one || named.value_or(-1) >= 0;
+    return named == rank;
+  };
   for (Lines lines(bytes); lines.next();) {
     std::string_view text = lines.line();
-    std::vector<std::optional<Rank>> named = {take_prefixes(text, LearnedPrefixes()).rank};
-    const bool is_c10ds =
-        text.find(" Watchdog caught ") != std::string_view::npos || text.starts_with("srun: error: ");
-    for (const std::string_view word : words) {
-      named.push_back(is_c10ds ? rank_after(text, word) : std::nullopt);
+    if (is_own(take_prefixes(text, LearnedPrefixes()).rank)) {
+      return false;
     }
-    for (const std::optional<Rank>& each : named) {
-      if (each == rank) {
-        return false;
-      }
-      names_one = names_one || each.value_or(-1) >= 0;
+    const bool has_words =
+        text.find(" Watchdog caught ") != std::string_view::npos || text.starts_with("srun: error: ");
+    if (has_words &&
+        std::ranges::any_of(words, [&](std::string_view word) { return is_own(rank_after(text, word)); })) {
+      return false;
     }
   }
   return names_one;

@@ -1,0 +1,218 @@
+// Judges what the watchdog of ProcessGroupNCCL logs: calls that timed out, and how far each rank had come by then.
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "sim/diagnose/log_calls.h"
+#include "sim/diagnose/log_ranks.h"
+#include "sim/wording/phrasing.h"
+
+namespace rollcall::check {
+
+namespace {
+
+using Kind = LogFact::Kind;
+using Confidence = Diagnosis::Confidence;
+
+class WatchdogJudge {
+ public:
+  explicit WatchdogJudge(const std::vector<LogFact>& facts) : facts_(facts) {
+    for (const LogFact& fact : facts) {
+      if (fact.kind == Kind::timed_out || fact.kind == Kind::progress) {
+        (fact.kind == Kind::timed_out ? timed_out_ : progress_).push_back(&fact);
+        if (!fact.group.empty()) {
+          groups_.insert(fact.group);
+        }
+      }
+    }
+  }
+
+  // Finds the ranks that had not even enqueued a call that timed out for others.
+  std::optional<Diagnosis> judge() const {
+    const RankSet waiting = ranks_with(facts_, Kind::timed_out);
+    if (waiting.empty()) {
+      return std::nullopt;
+    }
+    const std::vector<const LogFact*> earliest = earliest_timeouts();
+    for (const LogFact* late : earliest) {
+      if (std::optional<Diagnosis> different = different_calls(*late)) {
+        return different;
+      }
+    }
+    for (const LogFact* late : earliest) {
+      if (std::optional<Diagnosis> stuck = unfinished_alone(*late)) {
+        return stuck;
+      }
+    }
+    for (const LogFact* late : earliest) {
+      if (const RankSet behind = difference(behind_in(*late), waiting); !behind.empty()) {
+        return never_issued(*late, behind);
+      }
+    }
+    const RankSet silent = difference(RankSet::range(0, waiting.ranges().back().last), waiting);
+    if (silent.empty() || silent.size() >= waiting.size()) {
+      return std::nullopt;
+    }
+    Diagnosis diagnosis = not_issued(*earliest.front(), silent, Confidence::low);
+    diagnosis.finding.cause =
+        fmt::format("{} did not report a timeout as the others did", ranks_phrase(silent));
+    return diagnosis;
+  }
+
+ private:
+  // For calls of one group and number that timed out: whether they are the same.
+  std::optional<Diagnosis> different_calls(const LogFact& late) const {
+    constexpr std::string_view equal_sizes[] = {"ALLREDUCE",       "BROADCAST", "REDUCE",
+                                                "_ALLGATHER_BASE", "ALLGATHER", "_REDUCE_SCATTER_BASE",
+                                                "REDUCE_SCATTER"};
+    std::map<Rank, const LogFact*> facts;
+    std::map<std::string, RankSet> calls;
+    for (const LogFact* fact : timed_out_) {
+      const bool is_known = fact->op != "collective" && fact->seq == late.seq && late.seq >= 0;
+      if (is_known && is_same_group(*fact, late)) {
+        const bool has_size = std::ranges::find(equal_sizes, fact->op) != std::end(equal_sizes);
+        calls[fact->op + (has_size ? " " + fact->shape : "")].insert(fact->ranks);
+        facts[fact->ranks.first()] = fact;
+      }
+    }
+    if (calls.size() < 2) {
+      return std::nullopt;
+    }
+    const Sides sides = sides_of(calls);
+    const LogFact& theirs = *facts.at(sides.other);
+    const LogFact& usual = *facts.at(sides.usual);
+    Diagnosis diagnosis =
+        disagreement(sides.odd, sides.tie ? Confidence::low : Confidence::medium, theirs, usual);
+    diagnosis.finding.tie = sides.tie;
+    diagnosis.evidence = {fmt::format("{}: {} timed out", theirs.place(), call_text(theirs)),
+                          fmt::format("{}: {} timed out", usual.place(), call_text(usual))};
+    return diagnosis;
+  }
+
+  // Of each group the earliest call that timed out.
+  std::vector<const LogFact*> earliest_timeouts() const {
+    std::map<std::string, const LogFact*> by_group;
+    for (const LogFact* fact : timed_out_) {
+      const LogFact*& known = by_group[fact->group];
+      known = known == nullptr || fact->seq < known->seq ? fact : known;
+    }
+    std::vector<const LogFact*> earliest;
+    for (const auto& [group, fact] : by_group) {
+      earliest.push_back(fact);
+    }
+    return earliest;
+  }
+
+  // Numbers of calls count within a group. Lines of an older torch name none: they are comparable if no line names two.
+  bool is_same_group(const LogFact& a, const LogFact& b) const {
+    if (!a.group.empty() && !b.group.empty()) {
+      return a.group == b.group;
+    }
+    return groups_.size() < 2;
+  }
+
+  RankSet waiting_in(const LogFact& late) const {
+    RankSet waiting;
+    for (const LogFact* fact : timed_out_) {
+      waiting.insert(fact->seq == late.seq && is_same_group(*fact, late) ? fact->ranks : RankSet());
+    }
+    return waiting;
+  }
+
+  // The ranks whose watchdog has seen no call as late as this one.
+  RankSet behind_in(const LogFact& late) const {
+    std::map<Rank, std::int64_t> enqueued;
+    for (const LogFact* fact : progress_) {
+      if (fact->seq >= 0 && is_same_group(*fact, late)) {
+        std::int64_t& last = enqueued.emplace(fact->ranks.first(), fact->seq).first->second;
+        last = std::max(last, fact->seq);
+      }
+    }
+    RankSet behind;
+    for (const auto& [rank, last] : enqueued) {
+      behind.insert(last < late.seq ? RankSet{rank} : RankSet());
+    }
+    return behind;
+  }
+
+  Diagnosis not_issued(const LogFact& late, const RankSet& missing, Confidence confidence) const {
+    Diagnosis diagnosis = diagnosis_of(FindingKind::stuck_host, confidence, missing);
+    diagnosis.alternatives = {FindingKind::early_exit, FindingKind::crashed_rank};
+    set_call(late, missing, diagnosis);
+    diagnosis.finding.at->waiting = waiting_in(late);
+    diagnosis.finding.headline = fmt::format("{} never issued {}", ranks_phrase(missing), call_text(late));
+    diagnosis.finding.advice = look_at(missing);
+    diagnosis.evidence.push_back(fmt::format("{}: {} timed out", late.place(), call_text(late)));
+    diagnosis.would_settle.push_back(
+        "Flight Recorder dumps (TORCH_NCCL_DUMP_ON_TIMEOUT=1, TORCH_FR_BUFFER_SIZE=2000)");
+    return diagnosis;
+  }
+
+  Diagnosis never_issued(const LogFact& late, const RankSet& behind) const {
+    const RankSet waiting = waiting_in(late);
+    if (waiting.size() > 1 || behind.size() < 2) {
+      Diagnosis diagnosis = not_issued(late, behind, Confidence::medium);
+      diagnosis.finding.cause =
+          fmt::format("the watchdog of {} has seen no later call enqueued", ranks_phrase(behind));
+      return diagnosis;
+    }
+    Diagnosis diagnosis = not_issued(late, behind, Confidence::low);
+    diagnosis.finding.kind = FindingKind::extra_collective;
+    diagnosis.alternatives = {FindingKind::stuck_host};
+    diagnosis.finding.culprits = waiting;
+    diagnosis.finding.headline = fmt::format("{} alone issued {}", ranks_phrase(waiting), call_text(late));
+    diagnosis.finding.cause = fmt::format("{} not enqueued it", with_verb(behind, "has", "have"));
+    diagnosis.finding.advice = "look for a branch around a collective that depends on the rank";
+    return diagnosis;
+  }
+
+  // If others have completed the call on which a rank's watchdog gave up, that rank alone does not see its end.
+  std::optional<Diagnosis> unfinished_alone(const LogFact& late) const {
+    RankSet done;
+    std::string place;
+    for (const LogFact* fact : progress_) {
+      if (late.seq >= 0 && fact->count >= late.seq && is_same_group(*fact, late)) {
+        done.insert(fact->ranks);
+        place = place.empty() ? fact->place() : place;
+      }
+    }
+    const RankSet waiting = waiting_in(late);
+    done = difference(done, waiting);
+    if (done.empty()) {
+      return std::nullopt;
+    }
+    Diagnosis diagnosis = diagnosis_of(FindingKind::stuck_device, Confidence::medium, waiting);
+    diagnosis.alternatives = {FindingKind::stuck_host};
+    set_call(late, {}, diagnosis);
+    diagnosis.finding.at->waiting = waiting;
+    diagnosis.finding.headline =
+        fmt::format("{} not see the end of {}, which {} completed", with_verb(waiting, "does", "do"),
+                    call_text(late), with_verb(done, "has", "have"));
+    diagnosis.finding.cause = fmt::format("{} not get to the call, or the thread that watches it is stuck",
+                                          is_plural(waiting) ? "their devices do" : "its device does");
+    diagnosis.finding.advice =
+        fmt::format("look for device errors (Xid, ECC, CUDA) on {}", ranks_phrase(waiting));
+    diagnosis.evidence.push_back(fmt::format("{}: {} timed out", late.place(), call_text(late)));
+    diagnosis.evidence.push_back(
+        fmt::format("{}: {} completed a later one", place, with_verb(done, "has", "have")));
+    return diagnosis;
+  }
+
+  const std::vector<LogFact>& facts_;
+  std::vector<const LogFact*> timed_out_;
+  std::vector<const LogFact*> progress_;
+  std::set<std::string> groups_;  // that their lines name
+};
+
+}  // namespace
+
+std::optional<Diagnosis> judge_watchdog(const std::vector<LogFact>& facts) {
+  return WatchdogJudge(facts).judge();
+}
+
+}  // namespace rollcall::check
