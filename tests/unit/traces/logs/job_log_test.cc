@@ -212,12 +212,13 @@ Diagnosis diagnosis_of_log(const std::string& text, const std::string& name = "j
 }  // namespace
 
 TEST_CASE("calls of different groups are not compared by their numbers", "[traces]") {
-  // Ranks 0 and 1 share a group, and so do 0 and 2, and 1 and 3. Rank 0 stopped.
+  // Ranks 0 and 1 share a group, and so do 0 and 2, and 1 and 3. Rank 0 stopped. c10d writes a timeout twice.
   const std::string all_reduce = "SeqNum=5000, OpType=ALLREDUCE, NumelIn=100, NumelOut=100";
   const std::string all_gather = "SeqNum=12, OpType=_ALLGATHER_BASE, NumelIn=100, NumelOut=400";
   const Diagnosis diagnosis = diagnosis_of_log(
-      watchdog(1, all_reduce) + at_work(1, "3", 5000, 5000, 4999) + watchdog(2, all_gather) +
-      at_work(2, "5", 12, 12, 11) + watchdog(3, all_gather) + at_work(3, "6", 12, 12, 11) +
+      watchdog(1, all_reduce) + watchdog(1, all_reduce) + at_work(1, "3", 5000, 5000, 4999) +
+      watchdog(2, all_gather) + at_work(2, "5", 12, 12, 11) + watchdog(3, all_gather) +
+      at_work(3, "6", 12, 12, 11) +
       "[rank0]:[E816 01:45:40.2 ProcessGroupNCCL.cpp:1484] [PG ID 1 PG GUID 3 Rank 0] Received a "
       "dump signal. Last enqueued NCCL work: 4999, last completed NCCL work: 4999.\n");
   CHECK(diagnosis.finding.culprits == RankSet{0});
