@@ -176,6 +176,7 @@ class Interpreter {
   Address operator()(const action::RecordEvent& record) {
     const StreamScope stream(frame_.stream(record.stream));
     frame_.events[record.event].record();
+    frame_.stream_order().record(record.event, current_stream());
     return at_ + 1;
   }
 
@@ -183,29 +184,37 @@ class Interpreter {
   Address operator()(const action::WaitEvent& wait) {
     const StreamScope stream(frame_.stream(wait.stream));
     frame_.events[wait.event].wait();
+    frame_.stream_order().await_event(wait.event, current_stream());
     return at_ + 1;
   }
 
   Address operator()(const action::WaitStream& wait) {
     Event event;
+    const Stream awaited = frame_.stream(wait.awaited);
     {
-      const StreamScope awaited(frame_.stream(wait.awaited));
+      const StreamScope scope(awaited);
       event.record();
     }
     const StreamScope stream(frame_.stream(wait.stream));
     event.wait();
+    frame_.stream_order().await_stream(awaited, current_stream());
     return at_ + 1;
   }
 
   Address operator()(const action::Print& print) {
+    bool has_tensor = false;
     for (const TextPiece& piece : program_.texts[print.text]) {
-      if (const auto* tensor = std::get_if<TensorName>(&piece.piece)) {
+      const auto* repr = std::get_if<TextPiece::Repr>(&piece.piece);
+      const auto* tensor = repr != nullptr ? &repr->tensor : std::get_if<TensorName>(&piece.piece);
+      if (tensor != nullptr) {
         frame_.touch(key_of(*tensor), Observation::Access::read, site());
-      } else if (const auto* repr = std::get_if<TextPiece::Repr>(&piece.piece)) {
-        frame_.touch(key_of(repr->tensor), Observation::Access::read, site());
+        has_tensor = true;
       }
     }
     rollcall::print(compose(frame_, print.text));
+    if (has_tensor) {
+      frame_.stream_order().await_on_host(current_stream());
+    }
     return at_ + 1;
   }
 
@@ -222,6 +231,7 @@ class Interpreter {
     } else {
       frame_.set(item.variable, whole_number(frame_.read(item.tensor)));
     }
+    frame_.stream_order().await_on_host(current_stream());
     return at_ + 1;
   }
 

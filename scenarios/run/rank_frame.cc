@@ -30,6 +30,7 @@ RankFrame::RankFrame(const Scenario& scenario, Rank rank, RunState& state)
       works_(program_.work_names.size()),
       streams_(program_.streams.size()),
       calls_block_(scenario.blocking_wait || !traits_of(scenario.options.backend).queues_calls),
+      uses_(!calls_block_ && !program_.streams.empty()),
       gpu_(scenario.options.cluster ? cost::find_gpu(*scenario.options.cluster) : nullptr),
       compares_states_(state.decisions != nullptr && state.decisions->compares_states() &&
                        is_plain(program_)) {
@@ -239,16 +240,18 @@ void RankFrame::keep_works(SlotIndex slot, std::vector<Work> works) {
 }
 
 std::vector<Work> RankFrame::take_open_works() {
-  uses_.clear();
+  uses_.await_all();
   return std::exchange(open_works_, {});
 }
 
-void RankFrame::use(const TensorUse& tensor_use) {
+void RankFrame::use(const TensorUse& tensor_use, bool is_awaited) {
   const bool has_name =
       !(tensor_use.tensor.is_list ? program_.list_names : program_.tensor_names)[tensor_use.tensor.slot]
            .empty();
-  if (has_name) {
-    uses_.push_back(tensor_use);
+  if (has_name && is_awaited) {
+    uses_.add_awaited(tensor_use, current_stream());
+  } else if (has_name) {
+    uses_.add(tensor_use, current_stream());
   }
 }
 
@@ -279,7 +282,7 @@ void RankFrame::release(SlotIndex work) {
     coalesced->wait();
     coalesced.reset();
   }
-  std::erase_if(uses_, [work](const TensorUse& known) { return known.work == work; });
+  uses_.await(work, current_stream());
   std::erase_if(open_works_, [this, work](const Work& open) {
     return std::ranges::any_of(works_[work].works, [&open](const Work& done) {
       return done.group() == open.group() && done.seq() == open.seq() &&
@@ -308,18 +311,27 @@ void RankFrame::touch(TensorKey tensor, Observation::Access access, Site site) {
   if (!tensor.is_list) {
     finish(tensor.slot);
   }
-  for (const TensorUse& known : uses_) {
-    if (known.tensor == tensor && (known.writes || access != Observation::Access::read)) {
-      Observation observation{.kind = Observation::Kind::touched_early, .access = access};
-      observation.tensor = (tensor.is_list ? program_.list_names : program_.tensor_names)[tensor.slot];
-      observation.handle = known.work == no_slot ? "" : program_.work_names[known.work];
-      observation.op = known.op;
-      observation.seq = known.seq;
-      observation.site = site;
-      this_rank().backend->observer().observe(observation);
-      return;
+  const Stream stream = current_stream();
+  if (const TensorUse* known = uses_.find_open(tensor, access, stream)) {
+    Observation observation{.kind = Observation::Kind::touched_early, .access = access};
+    observation.tensor = (tensor.is_list ? program_.list_names : program_.tensor_names)[tensor.slot];
+    observation.handle = known->work == no_slot ? "" : program_.work_names[known->work];
+    if (!known->waits.empty()) {
+      observation.ordered = name_of(known->waits.front().stream);
+      observation.unordered = name_of(stream);
     }
+    observation.op = known->op;
+    observation.seq = known->seq;
+    observation.site = site;
+    this_rank().backend->observer().observe(observation);
   }
+}
+
+const std::string& RankFrame::name_of(Stream stream) const {
+  static const std::string default_stream = "default";
+  const auto found = std::ranges::find(streams_, std::optional(stream));
+  return found == streams_.end() ? default_stream
+                                 : program_.streams[static_cast<std::size_t>(found - streams_.begin())];
 }
 
 void RankFrame::construct_objects() {

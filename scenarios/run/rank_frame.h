@@ -14,6 +14,7 @@
 #include "scenarios/run/parallelism.h"
 #include "scenarios/run/run_state.h"
 #include "scenarios/run/scripted_joinable.h"
+#include "scenarios/run/tensor_uses.h"
 #include "scenarios/run/training.h"
 #include "sim/c10d/process_group.h"
 #include "sim/c10d/stream.h"
@@ -31,27 +32,11 @@ struct CaughtError {
   std::string message;
 };
 
-// A tensor, or a list of them, that a statement names.
-struct TensorKey {
-  SlotIndex slot = no_slot;
-  bool is_list = false;
-  friend bool operator==(const TensorKey&, const TensorKey&) = default;
-};
-
 // An asynchronous call, or a batch of them.
 struct IssuedCall {
   bool issued = false;
   std::vector<Work> works;  // a rank outside the call's group has none, or one that is nothing
   std::optional<CoalescingManager> coalesced{};
-};
-
-// A named tensor that an asynchronous call works on.
-struct TensorUse {
-  TensorKey tensor;
-  bool writes = false;       // otherwise the call only reads it
-  SlotIndex work = no_slot;  // its handle; no_slot: it has none
-  Op op{};                   // the call, without tensors
-  std::int64_t seq = 0;
 };
 
 // True if a rank's whole state between two statements is in its frame.
@@ -109,11 +94,12 @@ class RankFrame {
   // Returns all issued calls not yet known to be done, in order, and forgets them.
   std::vector<Work> take_open_works();
 
-  // Notes that an asynchronous call works on a named tensor until its handle is waited for.
-  void use(const TensorUse& tensor_use);
+  // Notes that a call works on a tensor: until its handle is waited for, or (`is_awaited`) until the current stream has
+  // waited for it, which it was asked to do. Tensors without a name are nobody else's.
+  void use(const TensorUse& tensor_use, bool is_awaited = false);
   // `tensor` is the result of a functional collective: the first use of it waits for `work`.
   void finish_at_use(SlotIndex tensor, const Work& work);
-  // Its handle was waited for.
+  // Its handle was waited for on the current stream.
   void release(SlotIndex work);
   // Called when a statement touches a tensor: reports it if a call still works on it.
   void touch(TensorKey tensor, Observation::Access access, Site site);
@@ -138,6 +124,10 @@ class RankFrame {
   Stream stream(SlotIndex slot);
   // True if a call without async_op blocks the host, and not only a stream.
   bool calls_block() const { return calls_block_; }
+  // True if the rank has several streams, so that a wait on one of them leaves the others unordered.
+  bool has_streams() const { return uses_.has_streams(); }
+  // What orders its streams.
+  StreamOrder& stream_order() { return uses_.order(); }
 
   // The time that a compute of this duration takes now: up to `most` millionths more, drawn from the run's seed.
   Duration with_jitter(Duration duration, std::int64_t most) {
@@ -181,6 +171,7 @@ class RankFrame {
  private:
   [[noreturn]] void refuse(TableIndex object) const;
   void finish(SlotIndex tensor) const;
+  const std::string& name_of(Stream stream) const;
   std::string held(Address at) const;
 
   const Scenario& scenario_;
@@ -192,16 +183,16 @@ class RankFrame {
 
   RunState& state_;
   std::uint64_t draws_ = 0;
-  std::vector<std::unique_ptr<TrainedObject>> trained_;  // by Program::objects
-  std::vector<ParallelObject> parallel_;                 // likewise
-  std::vector<ProcessGroup> groups_;                     // by slot; looked up at first use
-  std::vector<IssuedCall> works_;                        // by slot
-  std::vector<CoalescingManager> open_coalesced_;        // those without a handle
-  std::vector<Work> open_works_;                         // for `synchronize`, if the program has one
-  std::vector<TensorUse> uses_;
+  std::vector<std::unique_ptr<TrainedObject>> trained_;      // by Program::objects
+  std::vector<ParallelObject> parallel_;                     // likewise
+  std::vector<ProcessGroup> groups_;                         // by slot; looked up at first use
+  std::vector<IssuedCall> works_;                            // by slot
+  std::vector<CoalescingManager> open_coalesced_;            // those without a handle
+  std::vector<Work> open_works_;                             // for `synchronize`, if the program has one
   mutable std::vector<std::pair<SlotIndex, Work>> results_;  // of functional collectives, not used yet
   std::vector<std::optional<Stream>> streams_;               // by slot
   bool calls_block_;
+  TensorUses uses_;
   const cost::Gpu* gpu_;  // null: unknown
   bool compares_states_;
   std::map<GroupId, std::int64_t> calls_;

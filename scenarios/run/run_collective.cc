@@ -79,8 +79,8 @@ class CollectiveRun {
     }
   }
 
-  // Notes the named tensors that an asynchronous call works on until its handle is waited for.
-  void use_tensors(const Work& work) {
+  // Notes the named tensors that the call works on until its handle is waited for, or `is_awaited`.
+  void use_tensors(const Work& work, bool is_awaited = false) {
     if (work.is_nothing() || !has_tensor(call_.kind)) {
       return;
     }
@@ -96,11 +96,11 @@ class CollectiveRun {
     use.op.dtype = tensor.dtype();
     use.op.device = tensor.device();
     use.seq = work.seq();
-    frame_.use(use);
+    frame_.use(use, is_awaited);
     if (call_.output != no_slot) {
       use.tensor = {call_.output, fills_list(call_.kind)};
       use.writes = true;
-      frame_.use(use);
+      frame_.use(use, is_awaited);
     }
   }
 
@@ -247,7 +247,8 @@ void run_collective(RankFrame& frame, const Collective& call, Site site, std::ve
   // In a barrier, the host waits on nccl, too.
   const bool blocks = frame.calls_block() || call.kind == OpKind::barrier;
   const bool defers = unfinished != nullptr && !call.async_op && blocks;
-  CollectiveRun run(frame, call, site, call.async_op || call.functional || defers);
+  const bool orders_stream = frame.has_streams() && !call.async_op && !call.functional && !blocks;
+  CollectiveRun run(frame, call, site, call.async_op || call.functional || defers || orders_stream);
   const Work work = run.issue();
   run.count();
   run.release();
@@ -255,8 +256,16 @@ void run_collective(RankFrame& frame, const Collective& call, Site site, std::ve
     frame.finish_at_use(call.output, work);
     return;
   }
+  if (orders_stream) {
+    work.wait();
+    run.use_tensors(work, true);
+    return;
+  }
   if (!call.async_op && !defers) {
     block_host(frame);
+  }
+  if (call.kind == OpKind::barrier && !call.async_op) {
+    frame.stream_order().await_on_host(current_stream());
   }
   if (defers) {
     unfinished->push_back(work);

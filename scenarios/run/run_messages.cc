@@ -47,7 +47,8 @@ Tensor& tensor_of(RankFrame& frame, const MessageCall& call, Site site) {
 }
 
 // The message's tensor is in use until its handle has been waited for.
-void use_tensor(RankFrame& frame, const MessageCall& call, SlotIndex handle, const Work& work, Site site) {
+void use_tensor(RankFrame& frame, const MessageCall& call, SlotIndex handle, const Work& work, Site site,
+                bool is_awaited = false) {
   if (work.is_nothing()) {
     return;  // outside the group, nothing happened
   }
@@ -62,7 +63,7 @@ void use_tensor(RankFrame& frame, const MessageCall& call, SlotIndex handle, con
   use.op.dtype = tensor.dtype();
   use.op.device = tensor.device();
   use.seq = work.seq();
-  frame.use(use);
+  frame.use(use, is_awaited);
 }
 
 }  // namespace
@@ -76,7 +77,8 @@ void run_message(RankFrame& frame, const MessageCall& call, Site site, std::vect
   const Tensor& tensor = tensor_of(frame, call, site);
   const PointToPointOptions options = options_of(frame, call);
   const std::optional<Rank> peer = peer_of(frame, call);
-  if (call.blocks && (unfinished == nullptr || !frame.calls_block())) {
+  const bool orders_stream = call.blocks && frame.has_streams();
+  if (call.blocks && !orders_stream && (unfinished == nullptr || !frame.calls_block())) {
     if (call.kind == OpKind::send) {
       send(tensor, *peer, options, site);
     } else if (const Rank source = recv(tensor, peer, options, site); call.source != no_slot) {
@@ -87,6 +89,11 @@ void run_message(RankFrame& frame, const MessageCall& call, Site site, std::vect
   }
   const Work work =
       call.kind == OpKind::send ? isend(tensor, *peer, options, site) : irecv(tensor, peer, options, site);
+  if (orders_stream) {
+    work.wait();
+    use_tensor(frame, call, no_slot, work, site, true);
+    return;
+  }
   if (call.blocks) {
     unfinished->push_back(work);
     return;

@@ -16,8 +16,8 @@ namespace rollcall {
 
 struct Observation {
   enum class Kind : std::uint8_t {
-    check_failed,   // a tensor does not hold what the program expects
-    touched_early,  // a tensor was used before the asynchronous call that works on it was waited for
+    check_failed,  // a tensor does not hold what the program expects
+    touched_early,  // a tensor was used before the call that works on it was waited for, at least by this stream
     stood_outside,  // a call on a group its rank does not belong to: nothing happened
     foreign_root,   // a root that does not belong to the group: torch raises
     // A joined rank updates a parameter (`tensor`) with a gradient that the active ranks have replaced: `got`
@@ -38,7 +38,10 @@ struct Observation {
   double surplus = 0;  // check_failed: how much larger the value is than expected
   // check_failed: what each rank contributed to the reduction that made the value, as far as known.
   std::vector<std::pair<Rank, double>> contributions{};
-  std::string handle{};   // touched_early: the name of the unfinished call; may be empty
+  std::string handle{};  // touched_early: the name of the unfinished call; may be empty
+  // touched_early: the stream that waited for the call, and the one that touched the tensor; empty if none waited.
+  std::string ordered{};
+  std::string unordered{};
   Op op{};                // the call it is about, without tensors; none for check_failed
   std::int64_t seq = -1;  // its number, where it has one
   Rank root = -1;         // foreign_root: as given, a global rank

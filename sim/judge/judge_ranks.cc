@@ -52,7 +52,8 @@ std::vector<TensorPlace> places_of(const std::vector<const RankObservation*>& al
     const Observation& what = observation->what;
     const auto known = std::ranges::find_if(places, [&](const TensorPlace& place) {
       return place.tensor == what.tensor && place.got == what.got && place.want == what.want &&
-             place.handle == what.handle;
+             place.handle == what.handle && place.ordered == what.ordered &&
+             place.unordered == what.unordered;
     });
     if (known != places.end()) {
       known->ranks.insert(observation->rank);
@@ -63,7 +64,9 @@ std::vector<TensorPlace> places_of(const std::vector<const RankObservation*>& al
                         what.want,
                         what.handle,
                         to_string(what.site),
-                        observation->at});
+                        observation->at,
+                        what.ordered,
+                        what.unordered});
     }
   }
   return places;

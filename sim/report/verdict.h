@@ -73,6 +73,9 @@ struct TensorPlace {
   std::string handle;  // used too early: the name of the unfinished call; may be empty
   std::string site;    // of the statement that detected it
   Time time = -1;      // of the detection; -1: unknown
+  // Used too early: the stream that waited for the call, and the one that used the tensor; empty if none waited.
+  std::string ordered{};
+  std::string unordered{};
 };
 
 // Two ranks of a call with split sizes that disagree about what one sends to the other.

@@ -47,6 +47,18 @@ void word_touches(const std::vector<TensorPlace>& touched, Finding& finding) {
   const TensorPlace& first = touched.front();
   const TouchWords& words = row_of(touch_words, finding.kind);
   const Call& call = finding.at->call;
+  finding.on_backend = "nothing notices: the values depend on which of the two comes first";
+  if (!first.ordered.empty()) {
+    finding.headline =
+        fmt::format("'{}' on {} is {} on stream '{}', which does not wait for {}", first.tensor,
+                    ranks_phrase(finding.culprits), words.done, first.unordered, call_phrase(call));
+    finding.cause = fmt::format("only stream '{}' has waited for {}{}, which may still be {} the tensor",
+                                first.ordered, call.op, origin_of(call), words.doing);
+    finding.advice = fmt::format(
+        "let stream '{}' wait for stream '{}' (wait_stream, or an event), or wait for the call there",
+        first.unordered, first.ordered);
+    return;
+  }
   finding.headline = fmt::format("'{}' on {} is {} before {} is waited for", first.tensor,
                                  ranks_phrase(finding.culprits), words.done, call_phrase(call));
   finding.cause = fmt::format("{}{} was issued with async_op and may still be {} the tensor", call.op,
@@ -54,7 +66,6 @@ void word_touches(const std::vector<TensorPlace>& touched, Finding& finding) {
   finding.advice = first.handle.empty()
                        ? "keep what the call returns, and wait for it before the tensor is used"
                        : fmt::format("wait for the handle '{}' before the tensor is used", first.handle);
-  finding.on_backend = "nothing notices: the values depend on which of the two comes first";
 }
 
 void word_stale_shards(const std::vector<TensorPlace>& values, Finding& finding) {

@@ -101,6 +101,8 @@ void tensor_members(auto& visit, auto& place) {
   visit.some("got", place.got);
   visit.some("want", place.want);
   visit.some("handle", place.handle);
+  visit.some("ordered_stream", place.ordered);
+  visit.some("stream", place.unordered);
   visit.some("site", place.site);
 }
 

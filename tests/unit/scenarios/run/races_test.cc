@@ -98,6 +98,33 @@ TEST_CASE("a tensor used before its call is waited for is a race, whenever the c
   CHECK(outcome_of(pair(call + R"({"synchronize": true}, {"read": "t"}, {"wait": "w"})")) == "ok");
 }
 
+TEST_CASE("a stream that is not ordered after a call must not touch its tensor", "[scenarios][fiber]") {
+  const auto nccl = [](const std::string& statements) { return outcome_of(pair(statements)); };
+  const std::string on_stream = R"({"all_reduce": "t", "value": 1, "numel": 4, "stream": "s"}, )";
+  CHECK(nccl(on_stream + R"({"write": "t"})") == "race/write_before_wait 0-1");
+  CHECK(nccl(on_stream + R"({"print": "{t}"})") == "race/read_before_wait 0-1");
+  CHECK(nccl(on_stream + R"({"wait_stream": "s"}, {"write": "t"})") == "ok");
+  CHECK(nccl(on_stream + R"({"wait_stream": "s", "stream": "u"}, {"wait_stream": "u"}, {"write": "t"})") ==
+        "ok");
+  CHECK(nccl(on_stream + R"({"wait_stream": "s", "stream": "u"}, {"write": "t"})") ==
+        "race/write_before_wait 0-1");
+  CHECK(nccl(on_stream + R"({"record_event": "e", "stream": "s"}, {"wait_event": "e"}, {"read": "t"})") ==
+        "ok");
+  CHECK(nccl(R"({"record_event": "e", "stream": "s"}, )" + on_stream +
+             R"({"wait_event": "e"}, {"read": "t"})") == "race/read_before_wait 0-1");
+  CHECK(nccl(on_stream + R"({"synchronize": true}, {"write": "t"})") == "ok");
+
+  const std::string pending = R"({"all_reduce": "t", "value": 1, "numel": 4, "async_op": true, "as": "w"}, )";
+  CHECK(nccl(pending + R"({"wait": "w", "stream": "s"}, {"read": "t"})") == "race/read_before_wait 0-1");
+  CHECK(nccl(pending + R"({"wait": "w", "stream": "s"}, {"wait": "w"}, {"read": "t"})") == "ok");
+  // Where calls block the host, all that follows is ordered.
+  CHECK(outcome_of(pair(on_stream + R"({"write": "t"})", R"("blocking_wait": true, )")) == "ok");
+
+  const Report report = run_text(pair(on_stream + R"({"write": "t"})"));
+  CHECK(finding_of(report.verdict)->headline ==
+        "'t' on ranks 0-1 is written on stream 'default', which does not wait for all_reduce #0 on world");
+}
+
 TEST_CASE("what a call only reads may be read meanwhile, but not written", "[scenarios][fiber]") {
   const auto program = [](const std::string& statement) {
     return R"({"world_size": 2, "backend": "gloo", "programs": {
