@@ -163,13 +163,32 @@ ProgramCall CallLists::as_call_of(Rank rank, const ProgramCall& model, std::uint
   return call;
 }
 
-std::uint32_t CallLists::group_number(const std::vector<Rank>& ranks, std::size_t nth) {
-  const auto [found, is_new] =
-      group_numbers_.try_emplace({ranks, nth}, static_cast<std::uint32_t>(groups_.size()));
-  if (is_new) {
-    groups_.push_back(ranks);
+// A rank's groups are those of other ranks that have the same members and the same name. Ranks may also give one group
+// different names; those are the same in the order in which their ranks list them.
+std::vector<std::uint32_t> CallLists::group_numbers(const std::vector<ProgramGroup>& groups) {
+  constexpr std::uint32_t open = 0xffffffff;
+  std::vector<std::uint32_t> numbers;
+  for (const ProgramGroup& group : groups) {
+    const auto known = group_names_.find({group.ranks, group.name});
+    numbers.push_back(known == group_names_.end() ? open : known->second);
   }
-  return found->second;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const std::vector<std::uint32_t>& alike = groups_of_[groups[i].ranks];
+    const auto free = std::ranges::find_if(
+        alike, [&](std::uint32_t number) { return std::ranges::find(numbers, number) == numbers.end(); });
+    if (numbers[i] == open) {
+      numbers[i] = free == alike.end() ? new_group(groups[i].ranks) : *free;
+      group_names_.try_emplace({groups[i].ranks, groups[i].name}, numbers[i]);
+    }
+  }
+  return numbers;
+}
+
+std::uint32_t CallLists::new_group(const std::vector<Rank>& ranks) {
+  const std::uint32_t number = group_count();
+  groups_.push_back(ranks);
+  groups_of_[ranks].push_back(number);
+  return number;
 }
 
 // Most ranks make the same calls as the first one.
@@ -187,17 +206,15 @@ void CallLists::list(const RankProgram& program) {
   CallList& own = lists_.emplace_back();
   own.program = &program;
   Places places;
-  std::map<std::vector<Rank>, std::size_t> alike;
-  std::vector<std::uint32_t> numbers;
-  for (const ProgramGroup& group : program.groups) {
-    numbers.push_back(group_number(group.ranks, alike[group.ranks]++));
-    are_by_use_ = are_by_use_ || group.is_by_use;
-  }
+  // A program that names no groups makes all its calls on the world.
+  const std::vector<std::uint32_t> numbers =
+      group_numbers(program.groups.empty() ? std::vector<ProgramGroup>(1) : program.groups);
+  are_by_use_ = are_by_use_ || std::ranges::any_of(program.groups, &ProgramGroup::is_by_use);
   own.calls.reserve(program.calls.size());
   for (const ProgramCall& call : program.calls) {
     ListedCall listed;
     listed.shape = shape_of(call);
-    listed.group = numbers.empty() ? group_number({}, 0) : numbers[call.group_index];
+    listed.group = program.groups.empty() ? numbers.front() : numbers[call.group_index];
     listed.peer = is_point_to_point(call.kind) ? call.peer : -1;
     listed.is_fixed = is_about_groups(call.kind);
     listed.place = places.next(listed);

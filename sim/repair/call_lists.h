@@ -71,7 +71,8 @@ class CallLists {
   ProgramCall as_call_of(Rank rank, const ProgramCall& model, std::uint32_t group, Rank peer) const;
 
  private:
-  std::uint32_t group_number(const std::vector<Rank>& ranks, std::size_t nth);
+  std::vector<std::uint32_t> group_numbers(const std::vector<ProgramGroup>& groups);
+  std::uint32_t new_group(const std::vector<Rank>& ranks);
   void take_parts_of_others(Rank rank, std::uint32_t group, std::int64_t seq, ProgramCall& call) const;
   Symbol shape_of(const ProgramCall& call);  // of the call that comes next in the last list
   void list(const RankProgram& program);
@@ -82,7 +83,8 @@ class CallLists {
   std::vector<std::size_t> class_of_;  // by rank
   std::vector<std::vector<Rank>> groups_;
   bool are_by_use_ = false;
-  std::map<std::pair<std::vector<Rank>, std::size_t>, std::uint32_t> group_numbers_;
+  std::map<std::pair<std::vector<Rank>, std::string>, std::uint32_t> group_names_;  // numbers
+  std::map<std::vector<Rank>, std::vector<std::uint32_t>> groups_of_;               // by members
   std::map<std::string, Symbol> shapes_;
 };
 

@@ -80,6 +80,7 @@ class HangProposals {
       drop_in(i);
       call_in(i);
       call_that_instead(i);
+      call_earlier(i);
     }
     agree();
     return std::move(found_);
@@ -216,6 +217,53 @@ class HangProposals {
                   {counterpart(model->first, model->second.at, rank)}}});
       }
     }
+  }
+
+  // The missing ranks make the call first that they now make only after the one they are in.
+  void call_earlier(std::size_t place) {
+    const auto* model = model_of(place);
+    if (model == nullptr || hang_.places[place].missing.size() > ranks_max) {
+      return;
+    }
+    const ListedCall& awaited = listed(model->first, model->second.at);
+    CallEdits once;
+    CallEdits always;
+    for (const Rank rank : hang_.places[place].missing.to_vector()) {
+      const std::vector<ListedCall>& calls = lists_.of(rank).calls;
+      const auto own = stuck_.find(rank);
+      if (own == stuck_.end() || calls[own->second.at].is_fixed) {
+        return;
+      }
+      const std::size_t at = own->second.at;
+      const auto later = std::find_if(
+          calls.begin() + static_cast<std::ptrdiff_t>(at), calls.end(),
+          [&](const ListedCall& call) { return call.shape == awaited.shape && call.group == awaited.group; });
+      if (later == calls.end() || is_point_to_point(program_call_of(rank, at).kind)) {
+        return;
+      }
+      const std::size_t distance = static_cast<std::size_t>(later - calls.begin()) - at;
+      move_up(rank, at, distance, once);
+      for (std::size_t i = 0; i + distance < calls.size() && always.size() <= edits_max; ++i) {
+        if (calls[i].place == calls[at].place && calls[i + distance].place == later->place) {
+          move_up(rank, i, distance, always);
+          i += distance;
+        }
+      }
+    }
+    if (always.size() > once.size() && always.size() <= edits_max) {
+      propose_one(std::move(always));
+    }
+    propose_one(std::move(once));
+  }
+
+  // The rank makes the call that is `distance` calls behind the one at `at` before that one.
+  void move_up(Rank rank, std::size_t at, std::size_t distance, CallEdits& edits) const {
+    const ProgramCall& moved = program_call_of(rank, at + distance);
+    edits.push_back({rank,
+                     static_cast<std::int64_t>(at),
+                     0,
+                     {lists_.as_call_of(rank, moved, listed(rank, at + distance).group, moved.peer)}});
+    edits.push_back({rank, static_cast<std::int64_t>(at + distance), 1, {}});
   }
 
   // For ranks that met with different calls: one side makes the other's call instead of its own, or before it, or

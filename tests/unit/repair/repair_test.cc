@@ -72,6 +72,24 @@ TEST_CASE("a call on another group names the rank that made it, and the group th
   CHECK(found(report).culprits == RankSet{3});
 }
 
+TEST_CASE("who calls on two groups in an order of its own is to blame, in the first step and in all",
+          "[repair][fiber]") {
+  for (const int steps : {1, 3}) {
+    sim::Options options = four_ranks();
+    options.groups = {{"a", {0, 1, 2, 3}}, {"b", {0, 1, 2, 3}}};
+    const Report report = sim::run(options, [&](Rank rank) {
+      for (int step = 0; step < steps; ++step) {
+        all_reduce(Tensor::ones({2}), {.group = find_group(rank == 3 ? "b" : "a")});
+        all_reduce(Tensor::ones({2}), {.group = find_group(rank == 3 ? "a" : "b")});
+      }
+    });
+    INFO(found(report).headline);
+    CHECK(found(report).kind == FindingKind::order_crossing);
+    CHECK(found(report).culprits == RankSet{3});
+    CHECK(found(report).repair);
+  }
+}
+
 // The leaves of a broadcast, and ranks that only contribute to a reduce, have ended: they are missing on the other
 // group, but did nothing wrong.
 TEST_CASE("one rank's rooted call on another group is that rank's mistake, whoever has ended meanwhile",
