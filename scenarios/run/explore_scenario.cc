@@ -1,6 +1,7 @@
 #include "scenarios/run/explore_scenario.h"
 
 #include "scenarios/run/runner.h"
+#include "scenarios/run/source_lines.h"
 #include "sim/explore/explored_report.h"
 #include "sim/judge/complete.h"
 
@@ -23,6 +24,7 @@ Report explore(const Scenario& scenario, const ExploreScenarioOptions& options) 
   report.seed = run_options.seed;
   check::complete(report, rehearsal_of(scenario));
   hold_against(scenario, report);
+  read_sources(report, scenario.file);
   return report;
 }
 

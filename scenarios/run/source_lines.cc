@@ -103,6 +103,22 @@ bool ends_in(const std::vector<std::string>& lines, std::string_view function) {
   return around.empty() ? function == "<module>" : around.back().second == function;
 }
 
+// The line at a place. A brace that is alone on its line says nothing: what follows it says what the statement is.
+std::optional<SourceLine> read_line(const std::string& site, const fs::path& path,
+                                    const viz::SourcePlace& place) {
+  const std::optional<std::string> text = shown(lines_until(path, place.line));
+  if (!text) {
+    return std::nullopt;
+  }
+  const auto brace = static_cast<std::size_t>(std::max<std::int64_t>(place.column - 1, 0));
+  const bool is_alone =
+      text->find('{') == brace && text->find_first_not_of(" \t", brace + 1) == std::string::npos;
+  const std::optional<std::string> next = is_alone ? shown(lines_until(path, place.line + 1)) : std::nullopt;
+  return next ? SourceLine{site, path.string(), place.line + 1,
+                           static_cast<std::int64_t>(indentation(*next)) + 1, *next}
+              : SourceLine{site, path.string(), place.line, place.column, *text};
+}
+
 std::optional<SourceLine> read_line(const std::string& site, const fs::path& file) {
   const viz::SourcePlace place = place_of_site(site);
   if (place.line == 0) {
@@ -110,13 +126,11 @@ std::optional<SourceLine> read_line(const std::string& site, const fs::path& fil
   }
   const fs::path named(place.file);
   if (named == file.filename()) {
-    const std::optional<std::string> text = shown(lines_until(file, place.line));
-    return text ? std::optional(SourceLine{site, file.string(), place.line, place.column, *text})
-                : std::nullopt;
+    return read_line(site, file, place);
   }
   for (const fs::path& path : {named, file.parent_path() / named}) {
-    if (const std::optional<std::string> text = shown(lines_until(path, place.line))) {
-      return SourceLine{site, path.string(), place.line, place.column, *text};
+    if (std::optional<SourceLine> line = read_line(site, path, place)) {
+      return line;
     }
   }
   return std::nullopt;

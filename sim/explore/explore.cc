@@ -19,6 +19,7 @@ struct Part {
   Tally tally;
   Mailboxes mailboxes;       // all that its runs have shown
   bool is_complete = false;  // nothing is left of the tree
+  bool is_drawn = false;     // at random, at least in part
   bool is_bounded = false;
   bool has_looked_at_clock = false;
   bool was_ordered_by_clock = false;
@@ -33,6 +34,7 @@ void add(Part& sum, Part part) {
   sum.tally.merge(std::move(part.tally));
   sum.mailboxes.merge(part.mailboxes);
   sum.is_complete = sum.is_complete && part.is_complete;
+  sum.is_drawn = sum.is_drawn || part.is_drawn;
   sum.is_bounded = sum.is_bounded || part.is_bounded;
   sum.has_looked_at_clock = sum.has_looked_at_clock || part.has_looked_at_clock;
   sum.was_ordered_by_clock = sum.was_ordered_by_clock || part.was_ordered_by_clock;
@@ -154,6 +156,7 @@ class Search {
       tell(part, 0, step);
     }
     part.mailboxes = log.shown();
+    part.is_drawn = true;
     return part;
   }
 
@@ -197,7 +200,10 @@ class Search {
 
 std::vector<std::string> bounds_of(const Part& part, const ExploreOptions& options, bool draws_delays) {
   std::vector<std::string> bounds;
-  if (!part.is_complete) {
+  if (part.is_drawn) {
+    bounds.push_back(fmt::format("schedules were drawn at random: {} runs, {} different schedules",
+                                 part.tally.schedules(), part.tally.distinct()));
+  } else if (!part.is_complete) {
     bounds.push_back(fmt::format("{} schedules were tried, and there are more", part.tally.schedules()));
   }
   if (part.is_bounded) {
@@ -256,10 +262,13 @@ Part search_in_both_ways(const RunSchedule& run, const ExploreOptions& options, 
   half.schedules = (options.schedules + 1) / 2;
   Search usual(run, half, false, draws_delays);
   Part sum = search(usual, half);
+  sum.tally.end_search();
   half.schedules = std::max<std::int64_t>(1, options.schedules - sum.tally.schedules());
   constexpr std::uint64_t behind_the_usual = std::uint64_t{1} << 41;
   Search ordered(run, half, true, draws_delays, behind_the_usual);
-  add(sum, search(ordered, half));
+  Part second = search(ordered, half);
+  second.tally.end_search();
+  add(sum, std::move(second));
   return sum;
 }
 

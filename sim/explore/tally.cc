@@ -74,6 +74,9 @@ void Tally::merge(Tally other) {
   schedules_ += other.schedules_;
   cut_ += other.cut_;
   space_sum_ += other.space_sum_;
+  ended_space_ += other.ended_space_;
+  ended_schedules_ += other.ended_schedules_;
+  ended_distinct_ += other.ended_distinct_;
   seen_.merge(other.seen_);
   for (Ending& ending : other.endings_) {
     expects(ending.count > 0, "an ending was seen");
@@ -81,6 +84,20 @@ void Tally::merge(Tally other) {
     entry_for(std::move(ending)).count += count;
   }
   std::ranges::sort(endings_, {}, &Ending::number);
+}
+
+void Tally::end_search() {
+  ended_space_ = space();
+  ended_schedules_ = schedules_;
+  ended_distinct_ = distinct();
+  space_sum_ = 0;
+  seen_.clear();
+}
+
+double Tally::space() const {
+  const std::int64_t counted = schedules_ - ended_schedules_;
+  const double estimate = ended_space_ + (counted == 0 ? 0 : space_sum_ / static_cast<double>(counted));
+  return std::max({1.0, static_cast<double>(distinct()), estimate});
 }
 
 const Ending* Tally::first_failure() const {

@@ -38,13 +38,16 @@ class Tally {
   // Counts a run that reached a state of an earlier run and was cut.
   void count_cut() { ++cut_; }
   void merge(Tally other);
+  // What is counted from now on belongs to another search, whose schedules are others.
+  void end_search();
 
   std::int64_t schedules() const { return schedules_; }
   std::int64_t cut() const { return cut_; }
-  std::int64_t distinct() const { return static_cast<std::int64_t>(seen_.size()); }
+  std::int64_t distinct() const { return ended_distinct_ + static_cast<std::int64_t>(seen_.size()); }
   // The estimated number of schedules: the mean over runs of the product of their ways (Knuth, "Estimating the
-  // efficiency of backtrack programs", 1975). Calls whose order does not matter count here.
-  double space() const { return schedules_ == 0 ? 1 : space_sum_ / static_cast<double>(schedules_); }
+  // efficiency of backtrack programs", 1975), summed over searches. Calls whose order does not matter count here. At
+  // least as many as were seen, and 1.
+  double space() const;
   // Ordered by the first run of each.
   const std::vector<Ending>& endings() const { return endings_; }
   // The first that is not ok; null if there is none.
@@ -56,10 +59,14 @@ class Tally {
   Ending& entry_for(Ending ending);
 
   std::vector<Ending> endings_;
-  std::unordered_set<std::uint64_t> seen_;  // hashes of schedules; only counted, never iterated
+  std::unordered_set<std::uint64_t> seen_;  // hashes of this search's schedules; only counted, never iterated
   std::int64_t schedules_ = 0;
   std::int64_t cut_ = 0;
-  double space_sum_ = 0;
+  double space_sum_ = 0;  // of this search
+  // Of the searches before:
+  double ended_space_ = 0;
+  std::int64_t ended_schedules_ = 0;
+  std::int64_t ended_distinct_ = 0;
 };
 
 }  // namespace rollcall::sim

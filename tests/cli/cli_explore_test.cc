@@ -115,6 +115,51 @@ TEST_CASE("minimize writes a scenario with the same verdict", "[cli][minimize][f
   CHECK(shell.rollcall("minimize fine.json").code == 4);
 }
 
+TEST_CASE("what minimize makes of a race that only other schedules show is a test that passes",
+          "[cli][minimize][fiber]") {
+  const Shell shell;
+  shell.write("race.json", R"({ "version": 1, "name": "race", "world_size": 3, "backend": "gloo", "program": [
+    { "if": "rank == 0", "do": [
+        { "recv": "t", "numel": 1, "dtype": "int64" }, { "item": "t", "as": "first" },
+        { "recv": "t", "numel": 1, "dtype": "int64" }, { "if": "first == 2", "do": [ { "exit": true } ] } ],
+      "else": [ { "send": "t", "numel": 1, "dtype": "int64", "value": "rank", "dst": 0 } ] },
+    { "barrier": {} } ] })");
+  CHECK(shell.rollcall("minimize race.json -o small.json").code == 0);
+  CHECK(shell.rollcall("test small.json").code == 0);
+  const Outcome once = shell.rollcall("run small.json");
+  CHECK(once.code == 1);
+  CHECK_THAT(once.out, Contains("expected race, got ok; `rollcall test` and `rollcall explore` also try"));
+}
+
+TEST_CASE("explore counts no schedule twice, and never says that fewer are possible",
+          "[cli][explore][fiber]") {
+  const Shell shell;
+  shell.write("choice.json", R"({ "version": 1, "world_size": 2, "backend": "gloo", "program": [
+    { "choice": [ [ { "compute": "1ms" } ], [ { "print": "b" } ] ] } ] })");
+  const Outcome drawn = shell.rollcall("explore choice.json --scheduler random --schedules 9");
+  CHECK_THAT(drawn.out, Contains("9 x ok; about 4 schedules are possible") &&
+                            Contains("schedules were drawn at random: 9 runs, 4 different schedules"));
+  shell.write("threads.json", R"({ "version": 1, "world_size": 2, "backend": "gloo", "program": [
+    { "parallel": [ [ { "all_reduce": { "numel": 1 } } ], [ { "all_reduce": { "numel": 2 } } ] ] } ] })");
+  const Json report = Json::parse(shell.rollcall("explore threads.json --format json").out);
+  CHECK(report["coverage"]["estimated_schedules"] >= report["coverage"]["distinct_schedules"]);
+}
+
+TEST_CASE("the report of a search shows the line that it points at", "[cli][explore][fiber]") {
+  const Shell shell;
+  shell.write("hang.json",
+              "{ \"version\": 1, \"world_size\": 2, \"program\": [\n"
+              "  { \"if\": \"rank == 0\", \"do\": [\n"
+              "    {\n"
+              "      \"barrier\": {}\n"
+              "    } ] } ] }\n");
+  // A brace alone says nothing: what follows it does.
+  for (const char* command : {"explore", "run"}) {
+    CHECK_THAT(shell.rollcall(std::string(command) + " hang.json").out,
+               Contains("--> hang.json:4:7\n") && Contains("4 |      \"barrier\": {}\n"));
+  }
+}
+
 TEST_CASE("explore can disturb a scenario instead, and says what it survives", "[cli][explore][fiber]") {
   const Shell shell;
   shell.write("even.json", R"({ "version": 1, "name": "even", "world_size": 2, "inputs": 3, "program": [
