@@ -25,8 +25,9 @@ class Folder {
 
   std::string path() const { return path_.string(); }
   std::string path(const std::string& name) const { return (path_ / name).string(); }
-  // Returns the file's path.
+  // Returns the file's path. Makes the folders that its name has.
   std::string write(const std::string& name, const std::string& bytes) const {
+    std::filesystem::create_directories(std::filesystem::path(path(name)).parent_path());
     std::ofstream(path(name), std::ios::binary) << bytes;
     return path(name);
   }

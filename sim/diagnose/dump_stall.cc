@@ -2,6 +2,7 @@
 // recorder does not store.
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/core.h>
 
@@ -31,6 +32,8 @@ class StallJudge {
       device_failed(blind, diagnosis);
     } else if (!started_.empty() && !waiting_.empty()) {
       kernel_hangs(diagnosis);
+    } else if (const std::optional<Late> late = latecomer()) {
+      came_late(*late, diagnosis);
     } else if (unknown_.empty() && !started_.empty()) {
       nothing_moves(diagnosis);
     } else {
@@ -84,6 +87,68 @@ class StallJudge {
     const std::vector<DumpOp>& ops = job_.view.ops_of(rank)->ops;
     return std::any_of(ops.begin() + (&op - ops.data()), ops.end(),
                        [](const DumpOp& later) { return later.finished; });
+  }
+
+  // A rank that came to the call when the others had given up.
+  struct Late {
+    Rank rank = -1;
+    std::int64_t pause_ms = 0;    // before the call
+    std::int64_t timeout_ms = 0;  // of the others' calls
+  };
+
+  // How long the rank issued nothing before it made the call, by its own clock; empty if its record does not say.
+  static std::optional<std::int64_t> pause_before(const RankOps& ops, const DumpOp& op) {
+    const DumpRecord& call = ops.record_of(op);
+    std::int64_t last = 0;
+    for (const DumpRecord& record : ops.dump->records) {
+      for (const std::int64_t time : {record.created_ns, record.completed_ns}) {
+        last = time < call.created_ns ? std::max(last, time) : last;
+      }
+    }
+    return last > 0 ? std::optional((call.created_ns - last) / 1'000'000) : std::nullopt;
+  }
+
+  // The one rank whose pause before the call was longer than the others wait in it, if the others' were short. Its own
+  // call may be over: it fails once the others are gone.
+  std::optional<Late> latecomer() const {
+    if (node_.ops.front()->kind != DumpOp::Kind::collective) {
+      return std::nullopt;
+    }
+    std::optional<Late> late;
+    for (const GroupMember& member : job_.view.calls_of(node_.group).members) {
+      const DumpOp* op = member.at(node_.ops.front()->position);
+      const std::optional<std::int64_t> pause = op != nullptr ? pause_before(*member.ops, *op) : std::nullopt;
+      const std::int64_t timeout = op != nullptr ? member.ops->record_of(*op).timeout_ms : 0;
+      if (!pause || timeout == 0) {
+        return std::nullopt;
+      }
+      if (*pause > timeout && !late) {
+        late = Late{member.rank, *pause, timeout};
+      } else if (2 * *pause > timeout) {
+        return std::nullopt;
+      }
+    }
+    return late;
+  }
+
+  void came_late(const Late& late, Diagnosis& diagnosis) const {
+    Finding& finding = diagnosis.finding;
+    finding.kind = FindingKind::watchdog_timeout;
+    finding.culprits = {late.rank};
+    diagnosis.confidence = Diagnosis::Confidence::medium;
+    diagnosis.alternatives = {FindingKind::stall_all_arrived};
+    finding.headline =
+        fmt::format("rank {} came to {} {:.3g} s after its call before that; the others wait {:.3g} s",
+                    late.rank, call_phrase(finding.at->call), static_cast<double>(late.pause_ms) / 1000,
+                    static_cast<double>(late.timeout_ms) / 1000);
+    finding.cause =
+        fmt::format("rank {} was busy with something else, and the others gave up meanwhile", late.rank);
+    finding.advice =
+        "raise the group's timeout, divide the work, or let the other ranks wait for a key of the store";
+    diagnosis.evidence.push_back(
+        fmt::format("the records of all ranks, each by its own clock: only rank {} paused", late.rank));
+    diagnosis.would_settle.push_back(
+        fmt::format("the log of rank {}: what it did before {}", late.rank, call_phrase(finding.at->call)));
   }
 
   void device_failed(const RankSet& blind, Diagnosis& diagnosis) const {

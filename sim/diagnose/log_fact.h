@@ -40,10 +40,12 @@ struct LogFact {
   Kind kind = Kind::fingerprint;
   RankSet ranks;
   std::int64_t seq = -1;
-  std::int64_t count = 0;  // launched: of how many ranks; the line may not name them
-  std::string group;       // as the line names it; may be empty. DETAIL: the writer's number in its group
-  std::string op;          // "ALLREDUCE"
-  std::string shape;       // "[2, 3]"
+  // launched: of how many ranks; the line may not name them. first_to_fail: when, in seconds of the launcher's clock.
+  // 0: unknown.
+  std::int64_t count = 0;
+  std::string group;  // as the line names it; may be empty. DETAIL: the writer's number in its group
+  std::string op;     // "ALLREDUCE"
+  std::string shape;  // "[2, 3]"
   std::string dtype;
   std::string text;  // the text of the line
   std::string site;  // of the user's code: "train.py:12"

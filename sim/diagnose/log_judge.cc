@@ -419,7 +419,24 @@ void agree(const std::vector<LogFact>& facts, const Diagnosis& log, const std::s
 
 }  // namespace
 
-void add_log_evidence(const std::vector<LogFact>& facts, bool has_moved, Diagnosis& diagnosis) {
+namespace {
+
+// An error that a culprit survived, or that only one of its threads died of, may be why it is late: the last one.
+void add_own_error(const std::vector<LogFact>& facts, Diagnosis& diagnosis) {
+  const auto own = std::find_if(facts.rbegin(), facts.rend(), [&diagnosis](const LogFact& fact) {
+    return fact.kind == Kind::logged && !fact.ranks.empty() &&
+           difference(fact.ranks, diagnosis.finding.culprits).empty();
+  });
+  const auto names_it = [&own](const std::string& text) {
+    return text.find(own->place()) != std::string::npos;
+  };
+  if (own != facts.rend() && std::ranges::none_of(diagnosis.evidence, names_it)) {
+    diagnosis.evidence.push_back(
+        fmt::format("{}: {} logged {}", own->place(), ranks_phrase(own->ranks), own->text));
+  }
+}
+
+void weigh(const std::vector<LogFact>& facts, bool has_moved, Diagnosis& diagnosis) {
   std::optional<Diagnosis> log = judge_log(facts);
   if (!log) {
     return;
@@ -485,6 +502,13 @@ void add_log_evidence(const std::vector<LogFact>& facts, bool has_moved, Diagnos
   }
   diagnosis.evidence.push_back(
       fmt::format("the log names {} instead: {}", ranks_phrase(log->finding.culprits), source));
+}
+
+}  // namespace
+
+void add_log_evidence(const std::vector<LogFact>& facts, bool has_moved, Diagnosis& diagnosis) {
+  weigh(facts, has_moved, diagnosis);
+  add_own_error(facts, diagnosis);
 }
 
 }  // namespace rollcall::check

@@ -138,12 +138,39 @@ std::string error_evidence(const LogFact& error) {
 
 // The ranks that launchers saw fail first, unless that follows from another's fault: a watchdog aborts its own process
 // when a call has timed out (SIGABRT), and a launcher ends the others (SIGTERM).
-RankSet first_to_fail(const std::vector<LogFact>& facts, const RankSet& victims) {
-  RankSet ranks;
+std::vector<const LogFact*> first_to_fail(const std::vector<LogFact>& facts, const RankSet& victims) {
+  std::vector<const LogFact*> found;
   for (const LogFact& fact : facts) {
     const bool was_ended = fact.text.starts_with("exit code -6 ") || fact.text.starts_with("exit code -15 ");
     const bool counts = fact.kind == Kind::first_to_fail && !(was_ended && log_shows_timeout(facts));
-    ranks.insert(counts ? difference(fact.ranks, victims) : RankSet());
+    if (counts && !difference(fact.ranks, victims).empty()) {
+      found.push_back(&fact);
+    }
+  }
+  return found;
+}
+
+// Launchers of several nodes each see a first rank to fail. Their clocks tell which of them was the first, unless the
+// times are so close that the clocks may differ by as much. A process that a signal has killed does not follow from
+// another's exit.
+void keep_earliest(std::vector<const LogFact*>& roots) {
+  constexpr std::int64_t clocks_differ_max = 2;  // seconds
+  const auto earliest = std::ranges::min_element(roots, {}, &LogFact::count);
+  if (earliest != roots.end() && (*earliest)->count > 0) {
+    const std::int64_t last = (*earliest)->count + clocks_differ_max;
+    std::erase_if(roots, [last](const LogFact* root) { return root->count > last; });
+  }
+  const auto was_killed = [](const LogFact* root) { return root->text.starts_with("exit code -"); };
+  const auto is_answer = [](const LogFact* root) { return root->text.starts_with("exit code 1 "); };
+  if (std::ranges::any_of(roots, was_killed)) {
+    std::erase_if(roots, is_answer);
+  }
+}
+
+RankSet ranks_of(const std::vector<const LogFact*>& facts) {
+  RankSet ranks;
+  for (const LogFact* fact : facts) {
+    ranks.insert(fact->ranks);
   }
   return ranks;
 }
@@ -187,13 +214,15 @@ std::optional<Diagnosis> judge_errors(const std::vector<LogFact>& facts) {
   for (const Kind kind : {Kind::lost_peer, Kind::gave_up, Kind::timed_out}) {
     victims.insert(ranks_with(facts, kind));
   }
-  const RankSet roots = first_to_fail(facts, victims);
+  std::vector<const LogFact*> first = first_to_fail(facts, victims);
+  const RankSet of_launchers = ranks_of(first);
+  keep_earliest(first);
+  const RankSet roots = difference(ranks_of(first), victims);
   if (raised.empty() && roots.empty()) {
     return std::nullopt;
   }
   const LogFact* error = first_about(facts, Kind::raised, raised);
   const LogFact* root = first_about(facts, Kind::first_to_fail, roots);
-  // Launchers of several nodes each see a first rank to fail, and nothing says which of them was the first.
   const bool tie = raised.empty() && roots.size() > 1;
   RankSet culprits = raised.empty() ? roots : raised;
   // DDP compares every rank's parameters with those of rank 0. If most ranks differ from it, rank 0 is the odd one.
@@ -227,6 +256,11 @@ std::optional<Diagnosis> judge_errors(const std::vector<LogFact>& facts) {
   if (root != nullptr && root->ranks == culprits) {
     diagnosis.evidence.push_back(
         fmt::format("{}: the launcher saw it fail first: {}", root->place(), root->text));
+    if (const RankSet later = difference(of_launchers, roots); !later.empty() && !tie) {
+      diagnosis.evidence.push_back(fmt::format(
+          "another launcher saw {} fail first on its machine: that was later, or follows from this",
+          ranks_phrase(later)));
+    }
   }
   if (error == nullptr) {
     if (const LogFact* unplaced = first_of(facts, Kind::unplaced)) {

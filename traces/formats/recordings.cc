@@ -13,6 +13,7 @@
 #include "sim/diagnose/dump_replay.h"
 #include "sim/values/pickle.h"
 #include "traces/formats/formats.h"
+#include "traces/formats/launcher_folders.h"
 #include "traces/formats/rank_in_name.h"
 #include "traces/logs/job_evidence.h"
 #include "traces/logs/log_stream.h"
@@ -107,7 +108,12 @@ std::string unknown_format(std::string_view bytes) {
 // The state that one thread uses to read file after file.
 class FileReader {
  public:
+  explicit FileReader(const LauncherFolders& launchers) : launchers_(launchers) {}
+
   Outcome read(const Candidate& file) {
+    if (launchers_.is_of_earlier_attempt(file.path)) {
+      return {};
+    }
     try {
       return decode(file);
     } catch (const BadFile& error) {
@@ -196,7 +202,10 @@ class FileReader {
 
   // The rank in the file's name; -1: none. torchrun gives each rank a folder: "attempt_0/2/stderr.log". A number alone
   // may be that of a job: "slurm-1235.out".
-  static Rank rank_of(const std::string& path, std::string_view bytes) {
+  Rank rank_of(const std::string& path, std::string_view bytes) const {
+    if (launcher_folder(path) && !launchers_.local_ranks_are_ranks()) {
+      return rank_named_in(bytes).value_or(-1);
+    }
     const fs::path name(path);
     const std::string file = name.filename().string();
     const bool is_torchruns = file == "error.json" || file == "stderr.log" || file == "stdout.log";
@@ -209,18 +218,20 @@ class FileReader {
     return rank < log_ranks_max && !names_only_others(bytes, rank) ? rank : -1;
   }
 
+  const LauncherFolders& launchers_;
   FileBytes bytes_;
   Arena arena_{tree_bytes_max};
 };
 
-std::vector<Outcome> read_all(const std::vector<Candidate>& files, const ReadProgress& progress) {
+std::vector<Outcome> read_all(const std::vector<Candidate>& files, const LauncherFolders& launchers,
+                              const ReadProgress& progress) {
   std::vector<Outcome> outcomes(files.size());
   std::vector<std::exception_ptr> failures(std::max(1U, std::thread::hardware_concurrency()));
   std::atomic<std::size_t> next = 0;
   std::atomic<std::size_t> done = 0;
   const auto work = [&](std::exception_ptr& failure) {
     try {
-      FileReader reader;
+      FileReader reader(launchers);
       for (std::size_t i = next++; i < files.size(); i = next++) {
         outcomes[i] = reader.read(files[i]);
         const std::size_t through = ++done;
@@ -427,8 +438,22 @@ void drop_foreign_calls(ReadResult& result) {
 
 ReadResult read_recordings(const std::vector<std::string>& paths, const ReadProgress& progress) {
   const std::vector<Candidate> files = candidates_of(paths);
-  std::vector<Outcome> outcomes = read_all(files, progress);
+  std::vector<std::string> names;
+  std::ranges::transform(files, std::back_inserter(names), &Candidate::path);
+  const LauncherFolders launchers(names);
+  std::vector<Outcome> outcomes = read_all(files, launchers, progress);
   ReadResult result;
+  for (const std::string& folder : launchers.earlier_attempts()) {
+    result.problems.push_back({folder, "not used: the job was started again after that"});
+  }
+  if (!launchers.local_ranks_are_ranks()) {
+    const auto first = std::ranges::find_if(
+        names, [](const std::string& name) { return launcher_folder(name).has_value(); });
+    result.problems.push_back({*first,
+                               "its folder is a local rank, which files of other nodes or runs have as well: "
+                               "whose it is, only lines "
+                               "that begin with [rankN] say. If these are runs, name the folder of one"});
+  }
   for (std::size_t i = 0; i < files.size(); ++i) {
     result.job.facts.insert(result.job.facts.end(), outcomes[i].facts.begin(), outcomes[i].facts.end());
     if (!outcomes[i].problem.empty()) {

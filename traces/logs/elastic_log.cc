@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <cstdio>
 #include <optional>
+#include <string>
 
 #include <fmt/core.h>
 
@@ -21,6 +24,28 @@ constexpr std::string_view failures = "Failures:";
 constexpr std::string_view sruns = "srun: error: ";
 constexpr std::string_view mpiruns = "noticed that process rank ";
 constexpr std::string_view lightnings = "] Child process with PID ";
+
+// "time      : 2024-09-11_09:17:31", in seconds since 1970; 0 if it is something else.
+std::int64_t time_in(std::string_view text) {
+  int year = 0;
+  unsigned month = 0;
+  unsigned day = 0;
+  int hour = 0;
+  int minute = 0;
+  int second = 0;
+  const std::string line(text);
+  if (std::sscanf(line.c_str(), "time : %4d-%2u-%2u_%2d:%2d:%2d", &year, &month, &day, &hour, &minute,
+                  &second) != 6) {
+    return 0;
+  }
+  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(month),
+                                         std::chrono::day(day)};
+  if (!date.ok()) {
+    return 0;
+  }
+  const std::int64_t days = std::chrono::sys_days(date).time_since_epoch().count();
+  return ((days * 24 + hour) * 60 + minute) * 60 + second;
+}
 
 // The error of a process that failed. If it is about another rank, that one failed first.
 void set_error(std::string_view text, LogFact& fact) {
@@ -82,8 +107,11 @@ std::vector<LogFact> read_elastic_summary(const LogStream& log) {
       begin(number);
     } else if (is_inside && text.starts_with("===")) {
       is_inside = false;
-    } else if (is_inside && !is_root && text.starts_with("time ")) {
-      begin(number);
+    } else if (is_inside && text.starts_with("time ")) {
+      if (!is_root) {
+        begin(number);
+      }
+      facts.back().count = time_in(text);
     } else if (is_inside && is_in_traceback) {
       if (line.starts_with("  ") && !line.starts_with("   ") && !text.empty()) {
         set_error(text, facts.back());

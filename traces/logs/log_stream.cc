@@ -221,6 +221,18 @@ bool names_only_others(std::string_view bytes, Rank rank) {
   return names_one;
 }
 
+std::optional<Rank> rank_named_in(std::string_view bytes) {
+  std::optional<Rank> named;
+  for (Lines lines(bytes); lines.next();) {
+    const std::optional<TorchPrefix> torch = torch_prefix(lines.line());
+    if (torch && named.value_or(torch->rank) != torch->rank) {
+      return std::nullopt;
+    }
+    named = torch ? std::optional(torch->rank) : named;
+  }
+  return named;
+}
+
 LogStream log_of_one(std::string_view bytes, Rank rank) {
   LogStream stream{rank, {}};
   for (Lines lines(bytes); lines.next();) {

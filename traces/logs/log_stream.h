@@ -5,6 +5,7 @@
 // hosts. A prefix of unknown form is known if it also stands before a line of torch's: "worker-1 | [rank5]: ...".
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -24,6 +25,9 @@ struct LogStream {
 
 // `file_rank`: the rank of lines that name none; -1 if not known. `bytes` has to outlive the result.
 std::vector<LogStream> log_streams(std::string_view bytes, Rank file_rank);
+
+// The rank that all of torch's prefixes name: "[rank3]:". Empty if there are none, or of several ranks.
+std::optional<Rank> rank_named_in(std::string_view bytes);
 
 // True if lines name ranks, and none of them is `rank`: then a number in the file's name is that of a job or a node.
 bool names_only_others(std::string_view bytes, Rank rank);

@@ -308,6 +308,28 @@ TEST_CASE("a device that starts nothing while its peers have started is stuck", 
   CHECK(diagnosis.finding.culprits == RankSet{1});
 }
 
+TEST_CASE("the rank that came to a call after the others' timeout is late", "[dump]") {
+  const auto judged = [](std::vector<Rank> paused) {
+    DumpBuilder builder(3);
+    for (Rank rank = 0; rank < 3; ++rank) {
+      builder.call(rank, "all_reduce");
+      DumpRecord& last = builder.call(rank, "all_reduce", 1, false);
+      last.timeout_ms = 4000;
+      last.created_ns += std::ranges::count(paused, rank) > 0 ? 8'000'000'000 : 0;
+    }
+    builder.job.is_known_to_hang = true;
+    return judge_dump(builder.job);
+  };
+  const Diagnosis late = judged({1});
+  CHECK(late.finding.kind == FindingKind::watchdog_timeout);
+  CHECK(late.finding.culprits == RankSet{1});
+  CHECK(late.finding.headline ==
+        "rank 1 came to all_reduce #2 on default_pg 8 s after its call before that; the others wait 4 s");
+  // If several paused, nobody waited that long for one of them.
+  CHECK(judged({1, 2}).finding.kind == FindingKind::stall_all_arrived);
+  CHECK(judged({}).finding.kind == FindingKind::stall_all_arrived);
+}
+
 TEST_CASE("an all-to-all may differ in shape from rank to rank", "[dump]") {
   DumpBuilder dumps(3);
   common_past(dumps, 4);

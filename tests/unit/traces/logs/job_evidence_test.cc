@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include <fmt/core.h>
+
 #include "sim/diagnose/dump_judge.h"
 #include "sim/diagnose/log_judge.h"
 #include "tests/catch.h"
@@ -288,6 +290,62 @@ TEST_CASE("launchers say which of their processes failed first", "[job-log]") {
   }
   const Diagnosis two = diagnosis_of(folder.path());
   CHECK((two.finding.tie && two.finding.culprits == RankSet{1, 5}));
+}
+
+TEST_CASE("of the summaries of several nodes, the earliest counts, and a signal before its consequences",
+          "[job-log]") {
+  const auto summary = [](const char* rank, const char* second, const char* code) {
+    return std::string("Root Cause (first observed failure):\n[0]:\n  time      : 2024-09-11_09:17:") +
+           second + "\n  host      : n\n  rank      : " + rank + " (local_rank: 1)\n  exitcode  : " + code +
+           " (pid: 71)\n=====\n";
+  };
+  const auto blamed = [&](const std::string& one, const std::string& other) {
+    const test::Folder folder;
+    folder.write("node0.log", one);
+    folder.write("node1.log", other);
+    return diagnosis_of(folder.path()).finding.culprits;
+  };
+  CHECK(blamed(summary("1", "45", "1"), summary("5", "31", "2")) == RankSet{5});
+  CHECK(blamed(summary("1", "31", "2"), summary("5", "45", "2")) == RankSet{1});
+  CHECK(blamed(summary("1", "31", "2"), summary("5", "32", "2")) == RankSet{1, 5});  // clocks differ
+  CHECK(blamed(summary("1", "31", "1"), summary("5", "32", "-9")) == RankSet{5});
+}
+
+TEST_CASE("of torchrun's attempts the last one is judged", "[job-log]") {
+  const test::Folder folder;
+  const std::string lost =
+      "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\n"
+      "RuntimeError: [pair.cc:5] Connection closed by peer [::1]:1\n";
+  const std::string error =
+      "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nValueError: x\n";
+  for (const char* rank : {"0", "1", "2"}) {
+    folder.write(fmt::format("run/attempt_0/{}/stderr.log", rank), *rank == '1' ? error : lost);
+    folder.write(fmt::format("run/attempt_1/{}/stderr.log", rank), *rank == '2' ? error : lost);
+  }
+  const ReadResult read = read_recordings({folder.path()});
+  REQUIRE(read.problems.size() == 1);
+  CHECK(read.problems.front().file.ends_with("run/attempt_0"));
+  CHECK(check::judge_dump(read.job).finding.culprits == RankSet{2});
+}
+
+TEST_CASE("a local rank that several nodes have says nothing about the rank; [rankN] does", "[job-log]") {
+  const std::string lost =
+      "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\n"
+      "RuntimeError: [pair.cc:5] Connection closed by peer [::1]:1\n";
+  const auto diagnosed = [&](const std::string& before) {
+    const test::Folder folder;
+    folder.write("node0/attempt_0/0/stderr.log", lost);
+    folder.write("node0/attempt_0/1/stderr.log", lost);
+    folder.write("node1/attempt_0/0/stderr.log", lost);
+    folder.write("node1/attempt_0/1/stderr.log", before + "Traceback (most recent call last):\n" + before +
+                                                     "  File \"a.py\", line 1, in f\n" + before +
+                                                     "ValueError: x\n");
+    return diagnosis_of(folder.path());
+  };
+  const Diagnosis unknown = diagnosed("");
+  CHECK(unknown.finding.culprits.empty());
+  CHECK(unknown.finding.cause == "ValueError: x");
+  CHECK(diagnosed("[rank3]: ").finding.culprits == RankSet{3});
 }
 
 TEST_CASE("a log may begin with a dictionary, and may hold zeros", "[job-log]") {
