@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <optional>
 
 #include <utility>
@@ -61,6 +62,9 @@ struct Outcome {
 
 // The sentence for --quiet.
 std::string sentence_of(const std::vector<compare::Claim>& claims, const compare::Sides& sides) {
+  if (const auto lack = std::ranges::find(claims, true, &compare::Claim::is_lack); lack != claims.end()) {
+    return fmt::format("cannot be compared: {}\n", lack->because);
+  }
   std::vector<std::string> different;
   for (const compare::Claim& claim : claims) {
     if (claim.judgement == compare::Claim::Judgement::differs) {
@@ -86,6 +90,9 @@ ExitCode show(const CommandLine& line, const std::vector<ReportFile>& files, con
                          out);
   };
   write_reports(line, files, {{"html", page}, {"json", [&json](std::ostream& out) { out << json; }}});
+  if (std::ranges::any_of(claims, &compare::Claim::is_lack)) {
+    return ExitCode::unavailable;
+  }
   return compare::any_differs(claims) ? ExitCode::differs : ExitCode::as_expected;
 }
 

@@ -20,7 +20,8 @@ struct Claim {
   std::string simulated;
   std::string real;
   Judgement judgement = Judgement::agrees;
-  std::string because;  // differs: the first place; cannot be judged: the reason
+  std::string because;   // differs: the first place; cannot be judged: the reason
+  bool is_lack = false;  // cannot be judged, because the real ranks cannot do what the program asks for
 
   friend bool operator==(const Claim&, const Claim&) = default;
 };

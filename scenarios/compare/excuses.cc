@@ -15,6 +15,7 @@ namespace {
 struct Excuse {
   std::string because;
   std::string_view from = "verdict";  // the first claim it applies to; it also applies to all later ones
+  bool is_lack = false;               // see Claim
 };
 
 RankSet crashed_ranks(const Facts& facts) {
@@ -27,12 +28,16 @@ RankSet crashed_ranks(const Facts& facts) {
   return ranks;
 }
 
-// The real backend lacks a call (sim/c10d/backend.cc).
-std::optional<Excuse> lacks_a_call(const Facts&, const Facts& real) {
-  constexpr std::string_view refusal = "NotImplementedError: this backend does not support ";
-  for (const RankFact& rank : real.ranks) {
-    if (rank.error.starts_with(refusal)) {
-      return Excuse{"real ranks do not support " + rank.error.substr(refusal.size())};
+// The real ranks lack something: a call (sim/c10d/backend.cc), a way to make groups, or a type of elements. The
+// simulator raises this error only where torch does.
+std::optional<Excuse> lacks_something(const Facts& simulated, const Facts& real) {
+  constexpr std::string_view refusal = "NotImplementedError: ";
+  for (std::size_t rank = 0; rank < real.ranks.size(); ++rank) {
+    const std::string& error = real.ranks[rank].error;
+    const bool is_expected = rank < simulated.ranks.size() && simulated.ranks[rank].error == error;
+    if (error.starts_with(refusal) && !is_expected) {
+      return Excuse{.because = fmt::format("real ranks cannot do this: {}", error.substr(refusal.size())),
+                    .is_lack = true};
     }
   }
   return std::nullopt;
@@ -159,7 +164,7 @@ std::optional<Excuse> ended_ahead_of_its_gpu(const Facts& simulated, const Facts
   return Excuse{"which calls a GPU had completed when its rank raised or died is chance", "calls"};
 }
 
-constexpr auto excuses = {lacks_a_call,         was_stopped,      is_a_race,
+constexpr auto excuses = {lacks_something,      was_stopped,      is_a_race,
                           received_from_others, lost_a_rank,      timed_out,
                           made_other_groups,    ran_into_a_limit, ended_ahead_of_its_gpu};
 
@@ -176,6 +181,7 @@ void excuse_differences(const Facts& simulated, const Facts& real, std::vector<C
       if (claim->judgement == Claim::Judgement::differs) {
         claim->judgement = Claim::Judgement::cannot_be_judged;
         claim->because = excuse->because;
+        claim->is_lack = excuse->is_lack;
       }
     }
   }

@@ -7,6 +7,7 @@
 #include "scenarios/run/run_state.h"
 #include "scenarios/run/runner.h"
 #include "scenarios/run/shell_word.h"
+#include "scenarios/run/source_lines.h"
 #include "sim/engine/start_order.h"
 
 namespace rollcall::scenario {
@@ -51,6 +52,7 @@ void finish(const Scenario& scenario, Report& report) {
   report.replay = fmt::format("rollcall real {} --backend {} --ranks {}", shell_word(scenario.address()),
                               report.backend, report.world_size);
   hold_against(scenario, report);
+  read_sources(report, scenario.file);
 }
 
 }  // namespace

@@ -111,7 +111,7 @@ void facts(Markup& out, const Comparison& comparison) {
         {{.text = fact.about, .is_heading = true},
          {.text = std::string(sign_of(fact.judgement)) + std::string(word_of(fact.judgement)), .look = look},
          {.text = fact.first},
-         {.text = fact.first == fact.second ? "" : fact.second, .look = look},
+         {.text = fact.first == fact.second ? "" : fact.second},
          {.text = fact.because}});
   }
   html_heading(out, "Comparison");

@@ -106,7 +106,10 @@ std::string tensor_phrase(const TensorPlace& place, FindingKind kind) {
   }
   const TouchWords* words = words_of_touch(kind);
   const std::string before =
-      place.handle.empty() ? "" : fmt::format(" before '{}' is waited for", place.handle);
+      !place.ordered.empty()
+          ? fmt::format(" on stream '{}' before it waits for stream '{}'", place.unordered, place.ordered)
+      : place.handle.empty() ? ""
+                             : fmt::format(" before '{}' is waited for", place.handle);
   return fmt::format("'{}' {}{}", place.tensor, words == nullptr ? "used" : words->done, before);
 }
 
@@ -120,6 +123,9 @@ std::string timing_phrase(const Report& report) {
   const bool varies = outcomes != nullptr && outcomes->size() > 1;
   const std::string schedules =
       fmt::format("{} schedule{}", report.schedules, report.schedules == 1 ? "" : "s");
+  if (report.measured) {
+    return "not judged: real ranks ran once";
+  }
   if (!report.exhaustive) {
     return fmt::format("{}{}; the search was not exhaustive",
                        varies ? "timing decides the outcome: seen in " : "seen in ", schedules);

@@ -83,7 +83,7 @@ class ReportWriter {
     }
     if (report_.search) {
       search(*report_.search);
-    } else if (!verbose_ && !report_.exhaustive) {
+    } else if (!verbose_ && !report_.exhaustive && !report_.measured) {
       schedules();
     }
   }
@@ -339,7 +339,7 @@ class ReportWriter {
 
   void schedules() {
     page_.note("schedules",
-               report_.exhaustive
+               report_.exhaustive || report_.measured
                    ? timing_phrase(report_)
                    : fmt::format("{}; the search was not exhaustive, and `rollcall explore` tries others",
                                  count_phrase(report_.schedules, "schedule")));

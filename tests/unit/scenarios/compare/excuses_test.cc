@@ -1,5 +1,7 @@
 // Differences that one real run cannot decide do not count against the simulator, and nothing else is excused.
 
+#include <algorithm>
+
 #include "scenarios/compare/claims.h"
 #include "scenarios/compare/facts.h"
 #include "tests/catch.h"
@@ -53,6 +55,18 @@ TEST_CASE("a race that did not show says nothing about the prediction of one", "
              Contains("a race shows only in some runs"));
   CHECK(judged("verdict", facts("deadlock", {rank("finished", {})}), ok) == "differs");
   CHECK(judged("verdict", ok, facts("race", {rank("finished", {})})) == "differs");
+}
+
+TEST_CASE("what real ranks cannot do is not a difference", "[compare]") {
+  const std::string lack = "NotImplementedError: the Gloo that rollcall was built with has no bfloat16";
+  const Facts ok = facts("ok", {rank("finished", {})});
+  const Facts refused = facts("rank_failed", {rank("raised", {}, lack)});
+  CHECK(judged("verdict", ok, refused) ==
+        "real ranks cannot do this: the Gloo that rollcall was built with has no bfloat16");
+  CHECK(std::ranges::any_of(compare(ok, refused, "gloo"), &Claim::is_lack));
+  // Where torch raises this error, both do.
+  CHECK_FALSE(std::ranges::any_of(compare(refused, refused, "gloo"), &Claim::is_lack));
+  CHECK(judged("verdict", ok, facts("rank_failed", {rank("raised", {}, "ValueError: x")})) == "differs");
 }
 
 TEST_CASE("a receive from anyone that took another rank's message excuses what follows", "[compare]") {
