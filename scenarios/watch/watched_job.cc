@@ -42,6 +42,7 @@ constexpr Duration processes_every = second;
 constexpr Duration spins_after = 3 * second;
 constexpr Duration judge_again_after = 5 * second;
 constexpr Duration draw_every = 500 * millisecond;
+constexpr Duration went_on_after = second;  // of moving: what is killed, or fails, is over sooner
 constexpr Duration numbers_first = second;  // then twice as long, and so on: rings forget
 constexpr Duration numbers_every_max = 300 * second;
 constexpr Duration answer_within = 1500 * millisecond;
@@ -352,7 +353,6 @@ void WatchedJob::look(Time now) {
     const bool is_elsewhere = watched.look.place != place || watched.at_place_since < 0;
     watched.at_place_since = is_elsewhere ? now : watched.at_place_since;
   }
-  const Stall::State before = said_ ? Stall::State::stands_still : Stall::State::moves;
   if (hub_) {
     hub_->serve(now);
   }
@@ -369,16 +369,14 @@ void WatchedJob::look(Time now) {
       watched.activity =
           watched.activity == RankMoment::Activity::gone ? watched.activity : RankMoment::Activity::quiet;
     }
-    if (before == Stall::State::stands_still) {
-      said_.reset();
-      for (auto& [rank, watched] : ranks_) {
-        watched.ring.note_standstill(0);
-      }
-      listener_.went_on(stall_.ended_after());
+    moves_since_ = moves_since_ < 0 ? now : moves_since_;
+    if (said_ && now - moves_since_ >= went_on_after && !any_failed()) {
+      say_went_on();
     }
     look_for_wrong_numbers(now);
     return;
   }
+  moves_since_ = -1;
   if (stall_.silence(now) >= second && now - looked_at_ >= processes_every) {
     looked_at_ = now;
     for (auto& [rank, watched] : ranks_) {
@@ -493,6 +491,22 @@ void WatchedJob::say_standstill(Time now) {
   }
 }
 
+// Calls that fail after a timeout move as well, and so do processes that end.
+bool WatchedJob::any_failed() const {
+  return std::ranges::any_of(ranks_, [](const auto& entry) {
+    const Watched& rank = entry.second;
+    return rank.activity == RankMoment::Activity::gone && !rank.ended_well;
+  });
+}
+
+void WatchedJob::say_went_on() {
+  said_.reset();
+  for (auto& [rank, watched] : ranks_) {
+    watched.ring.note_standstill(0);
+  }
+  listener_.went_on(stall_.ended_after());
+}
+
 void WatchedJob::say_failure() {
   write_log(true);
   const std::optional<Diagnosis> diagnosis = judge_records();
@@ -538,15 +552,24 @@ void WatchedJob::draw_row(Time now, const std::vector<RankMoment>& moments) {
   }
 }
 
-// If the job failed, reports why, unless that has been reported.
+// If the job failed, reports why, unless that has been reported. A launcher may end with 0 all the same: a shell that
+// waits for its children does.
 void WatchedJob::say_end(int code) {
-  if (code == 0 || ranks_.empty() || SignalForwarding::told_to_end()) {
+  if (ranks_.empty() || SignalForwarding::told_to_end()) {
     return;
   }
   find_rings();
   for (auto& [rank, watched] : ranks_) {
     watched.look = watched.ring.look();
     bury(watched);
+  }
+  const bool is_known_to_fail = std::ranges::any_of(
+      ranks_, [](const auto& entry) { return entry.second.state.wait_status.value_or(0) != 0; });
+  if (code == 0 && !is_known_to_fail) {
+    if (said_ && moves_since_ >= 0 && !any_failed()) {
+      say_went_on();
+    }
+    return;
   }
   if (member_) {
     write_log(true);

@@ -97,6 +97,8 @@ class WatchedJob {
 
   void say_standstill(Time now);
   void say_failure();
+  void say_went_on();
+  bool any_failed() const;
   void look_for_wrong_numbers(Time now);
   std::optional<Diagnosis> judge_records() const;
   void say(Answer::Occasion occasion, const Diagnosis& diagnosis, Duration silence);
@@ -136,7 +138,8 @@ class WatchedJob {
   Time looked_at_ = 0;
   Time judged_at_ = 0;
   std::optional<Diagnosis> said_;
-  Time numbers_due_ = 0;  // when to check again whether they are wrong; 0: from the first call on
+  Time moves_since_ = -1;  // -1: it stands still, or was not looked at
+  Time numbers_due_ = 0;   // when to check again whether they are wrong; 0: from the first call on
   Duration numbers_every_ = 0;
   bool numbers_are_wrong_ = false;
 };
