@@ -140,6 +140,14 @@ void word_extra_call(const Evidence& evidence, const Place& place, Finding& find
   finding.advice = extra_call_advice;
 }
 
+// True if these ranks wait in destroy_process_group, for those that are still in the group.
+bool are_leaving(const Evidence& evidence, const RankSet& ranks) {
+  return std::ranges::all_of(ranks.to_vector(), [&](Rank rank) {
+    return status_of(evidence, rank).state == RankStatus::State::waiting &&
+           name_waiting_call(evidence, rank).op == to_string(OpKind::destroy_process_group);
+  });
+}
+
 void word_left_early(const Evidence& evidence, const Place& place, Finding& finding) {
   const RankSet missing = blamed_at(place, finding);
   finding.headline =
@@ -157,8 +165,12 @@ void word_left_early(const Evidence& evidence, const Place& place, Finding& find
     finding.advice = even_inputs_advice;
     return;
   }
-  finding.cause = fmt::format("{} finished {} program without the {}{}", ranks_phrase(missing),
-                              is_plural(missing) ? "their" : "its", place.call.op, origin_of(place.call));
+  const std::string call = place.call.op + origin_of(place.call);
+  finding.cause =
+      are_leaving(evidence, missing)
+          ? fmt::format("{} reached destroy_process_group without the {}", ranks_phrase(missing), call)
+          : fmt::format("{} finished {} program without the {}", ranks_phrase(missing),
+                        is_plural(missing) ? "their" : "its", call);
   if (is_host_call(place.call.op)) {
     finding.advice = group_call_advice(evidence, place.call.op);
     return;

@@ -49,6 +49,15 @@ TEST_CASE("test runs all scenarios of a folder and ends with a summary", "[cli][
   CHECK(outcome.err.empty());
 }
 
+TEST_CASE("a success in which nothing was run says so", "[cli][fiber]") {
+  const Shell shell;
+  shell.write("empty.json", R"({ "version": 1, "name": "empty", "world_size": 2, "program": [] })");
+  const Outcome outcome = shell.rollcall("test empty.json");
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.out,
+             StartsWith("ok      empty.json::empty  nothing was tested: no rank does anything\n"));
+}
+
 TEST_CASE("the output of test is the same however many run at a time", "[cli][fiber]") {
   const Shell shell;
   fill(shell);

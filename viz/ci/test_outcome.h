@@ -41,10 +41,10 @@ struct TestOutcome {
   std::string file;
   std::string title;  // "uneven inputs[world_size=4]"; empty if the file cannot be read
   std::vector<std::string> tags;
-  SourcePlace place;                  // where it went wrong, or the place of the expectation
-  std::string verdict;                // "deadlock"; empty if it has none
-  std::string kind;                   // "missing_participant"
-  std::string headline;               // the finding in one sentence; may be empty
+  SourcePlace place;     // where it went wrong, or the place of the expectation
+  std::string verdict;   // "deadlock"; empty if it has none
+  std::string kind;      // "missing_participant"
+  std::string headline;  // the finding in one sentence, or why a success means little; may be empty
   std::vector<std::string> problems;  // what is wrong, one sentence each
   std::string text;                   // the report for a person, or another text to read; without color
   std::string shown;                  // the same in color; empty without color

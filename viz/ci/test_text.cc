@@ -35,6 +35,9 @@ std::string outcome_line(const TestOutcome& outcome, const TextStyle& style) {
     const std::string kind = outcome.kind.empty() || outcome.kind == "ok" ? "" : "/" + outcome.kind;
     line += paint(fmt::format("  {}{}", outcome.verdict, kind), Look::faint, style.color);
   }
+  if (outcome.status == Status::passed && outcome.verdict == "ok" && !outcome.headline.empty()) {
+    line += "  " + paint(printable(outcome.headline), Look::warning, style.color);
+  }
   return line + "\n";
 }
 
