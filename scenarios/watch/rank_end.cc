@@ -1,5 +1,6 @@
 #include "scenarios/watch/rank_end.h"
 
+#include <algorithm>
 #include <csignal>
 
 #include <sys/wait.h>
@@ -22,6 +23,11 @@ bool is_terminated(const RankEnd& end) {
 // An exit code may follow from an error of the rank's own or from a lost peer.
 bool is_unclear(const RankEnd& end) { return !end.wait_status || WIFEXITED(*end.wait_status); }
 
+// What a scheduler or a user does to all ranks at once. A rank that fails leaves an error or a status of its own.
+bool was_ended_from_outside(const RankEnd& end) {
+  return end.error == RankEnd::Error::none && !end.is_good && (is_terminated(end) || !end.wait_status);
+}
+
 }  // namespace
 
 std::string lines_of_ended(const std::vector<RankEnd>& ends) {
@@ -39,7 +45,10 @@ std::string lines_of_ended(const std::vector<RankEnd>& ends) {
 
 // Not a rank that had lost a peer, had waited too long, or was ended by the launcher: then it is a rank that was done
 // before. An exit code tells only if no rank was done before.
-std::string line_of_failure(const std::vector<RankEnd>& ends) {
+std::string line_of_failure(const std::vector<RankEnd>& ends, std::size_t ranks) {
+  if (ends.size() == ranks && std::ranges::all_of(ends, was_ended_from_outside)) {
+    return "";
+  }
   const RankEnd* done = nullptr;
   const RankEnd* terminated = nullptr;
   const RankEnd* unclear = nullptr;

@@ -29,7 +29,8 @@ struct RankEnd {
 // more.
 std::string lines_of_ended(const std::vector<RankEnd>& ends);
 
-// Which rank made the job fail: one line, empty if no rank can be told. `ends`: in the order in which they ended.
-std::string line_of_failure(const std::vector<RankEnd>& ends);
+// Which rank made the job fail: one line, empty if no rank can be told. `ends`: in the order in which they ended;
+// `ranks`: how many there were.
+std::string line_of_failure(const std::vector<RankEnd>& ends, std::size_t ranks);
 
 }  // namespace rollcall::watch

@@ -443,7 +443,7 @@ void WatchedJob::write_log(bool has_ended) const {
   using Activity = RankMoment::Activity;
   std::string text(traces::watch_log_title);
   text += '\n';
-  text += has_ended ? line_of_failure(ends()) : lines_of_ended(ends());
+  text += has_ended ? line_of_failure(ends(), ranks_.size()) : lines_of_ended(ends());
   for (const auto& [rank, watched] : ranks_) {
     if (watched.activity == Activity::stopped) {
       text += fmt::format("rank {} stopped: by a signal, SIGSTOP or SIGTSTP; `kill -CONT {}` lets it go on\n",
