@@ -572,8 +572,30 @@ TEST_CASE("threads of a rank that call at the same time do not wait for each oth
   const Outcome missing = shell.rollcall("record -n 3 -o out.json " + script("threads") + " stops_early");
   CHECK(missing.code == 1);
   CHECK_THAT(missing.out, Contains("error[deadlock]: rank 1 never called all_reduce #2 on g1"));
-  CHECK_THAT(missing.out, Contains("threads.py:18"));
+  CHECK_THAT(missing.out, Contains("threads.py:21"));
   CHECK_THAT(missing.err, !Contains("rollcall_recorder"));
+}
+
+TEST_CASE("a call that never ends waits in the scenario, too, whatever other threads the rank has",
+          "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  for (const std::string aside : {"feeds_a_queue", "waits_aside"}) {
+    INFO(aside);
+    const Shell shell;
+    const Outcome outcome =
+        shell.rollcall("record -n 2 --simulate --format json -o out.json " + script("threads") + " " + aside);
+    INFO(outcome.out << outcome.err);
+    CHECK_THAT(outcome.err, !Contains("does not do what the script did"));
+    const json report = json::parse(outcome.out);
+    CHECK(report.at("verdict") == "deadlock");
+    CHECK(report.at("culprits") == json({1}));
+    const json again = json::parse(shell.rollcall("run out.json --format json").out);
+    CHECK(again.at("headline") == report.at("headline"));
+    CHECK(again.at("culprits") == json({1}));
+    CHECK_THAT(contents(shell.path("out.json")), !Contains("async_op"));
+  }
 }
 
 TEST_CASE("a command that starts no rank has nothing to record", "[record]") {

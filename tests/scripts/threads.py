@@ -1,5 +1,8 @@
-"""Ranks with a second thread that communicates on a group of its own: threads.py healthy | queue | stops_early"""
+"""Ranks with a second thread: threads.py healthy | queue | stops_early | feeds_a_queue | waits_aside
 
+In the first three it communicates on a group of its own."""
+
+import multiprocessing
 import queue
 import sys
 import threading
@@ -46,5 +49,28 @@ def fed_by_a_queue():
     thread.join()
 
 
-fed_by_a_queue() if sys.argv[1] == "queue" else both()
-dist.destroy_process_group()
+def hangs(aside):
+    """Makes calls beside a thread that makes none; rank 1 stops early."""
+    aside()
+    for step in range(3):
+        if step == 2 and rank == 1:
+            return
+        dist.all_reduce(torch.ones(4))
+
+
+def feeds_a_queue():
+    """Python's own thread, as a DataLoader with workers has one."""
+    multiprocessing.Queue().put(1)
+    assert threading.active_count() > 1
+
+
+def waits_aside():
+    """The script's own thread might call something."""
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+
+
+if sys.argv[1] in ("feeds_a_queue", "waits_aside"):
+    hangs(globals()[sys.argv[1]])
+else:
+    fed_by_a_queue() if sys.argv[1] == "queue" else both()
+    dist.destroy_process_group()

@@ -123,6 +123,10 @@ class RankReader {
       }
       begin = end + 1;
     }
+    // The wait of a thread that others did not stop for: nothing that the record has comes after it.
+    for (const std::int64_t handle : open_waits_) {
+      rank_.events.push_back(wait_for(handle));
+    }
     return std::move(rank_);
   }
 
@@ -257,9 +261,13 @@ class RankReader {
       for (std::uint32_t i = 0; i < count; ++i) {
         event.calls.push_back(known_call(&calls[i]));
       }
+    } else if (word == "o" && size == 2) {
+      open_waits_.push_back(number_or(&parts[1], -1));
+      return;
     } else if ((word == "w" || word == "f") && size == 2) {
       event.kind = word == "w" ? ScriptEvent::Kind::wait : ScriptEvent::Kind::future;
       event.handle = number_or(&parts[1], -1);
+      std::erase(open_waits_, event.handle);
     } else if (word == "k" && size == 2) {
       event.kind = ScriptEvent::Kind::kernel;
       event.kernel = known(&parts[1], rank_.kernels.size(), "kernel");
@@ -283,9 +291,20 @@ class RankReader {
     rank_.events.push_back(std::move(event));
   }
 
-  // ["x", type, message, refused, last resort]: the exception that the previous call or wait raised. Older records say
-  // only that it raised.
+  static ScriptEvent wait_for(std::int64_t handle) {
+    ScriptEvent event;
+    event.kind = ScriptEvent::Kind::wait;
+    event.handle = handle;
+    return event;
+  }
+
+  // ["x", type, message, refused, last resort, handle]: the exception that the previous call or wait raised, or a
+  // thread's wait for the handle. Older records say only that it raised.
   void read_exception(const Value* parts, std::uint32_t size) {
+    const std::int64_t handle = size > 5 ? number_or(&parts[5], -1) : -1;
+    if (std::erase(open_waits_, handle) > 0) {
+      rank_.events.push_back(wait_for(handle));
+    }
     if (rank_.events.empty()) {
       return;
     }
@@ -318,6 +337,7 @@ class RankReader {
 
   Arena arena_{line_bytes_max};
   ScriptRank rank_;
+  std::vector<std::int64_t> open_waits_;  // handles that threads wait for, and have not yet got
 };
 
 }  // namespace

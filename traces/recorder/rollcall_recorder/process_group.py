@@ -152,8 +152,8 @@ class RecordedWork(Work):
             return
         self._waited = True
         is_alone = not threads.others()
-        if self._call.handle is not None and is_alone:
-            note(self._call.handle)
+        if self._call.handle is not None:
+            (note if is_alone else self._rank.record.begins_to_wait)(self._call.handle)
         self._rank.touches.end(self._call)
         self._rank.answers.finish(self._call)
         if self._call.handle is not None and not is_alone:

@@ -6,11 +6,12 @@ ended. An event is a short array:
     ["c", call]              a blocking call; it has returned when another line follows
     ["c", call, handle]      a call that returned at once
     ["w", handle]            the rank waits for it
+    ["o", handle]            a thread begins to wait for it; lines of other threads may come before the wait's end ("w")
     ["f", handle]            the gradient reducer will wait for it before backward() returns
     ["b", [call, ...], handle]   calls of one batch_isend_irecv
     ["x"]                    the blocking call or wait just recorded raised
-    ["x", type, message, refused, last resort]    likewise; refused: before any other rank could notice the call; last
-                             resort: when no rank could make progress any more
+    ["x", type, message, refused, last resort, handle]    likewise; refused: before any other rank could notice the call;
+                             last resort: when no rank could make progress any more; handle: of a thread's wait ("o")
     ["k", kernel]            the rank's GPU computes; "s", "e", "v", and "y" describe its streams (kernels.py)
     ["r"]                    the blocking call has returned (live runs only, where the next line may be far off)
 
@@ -89,6 +90,11 @@ class RecordFile:
     def waits(self, handle):
         self.before_event()
         os.write(self._descriptor, b'["w",%d]\n' % handle)
+
+    def begins_to_wait(self, handle):
+        """Writes that a thread waits for the call, which may never end, while other threads go on."""
+        self.before_event()
+        os.write(self._descriptor, b'["o",%d]\n' % handle)
 
     def future_taken(self, handle):
         self.before_event()

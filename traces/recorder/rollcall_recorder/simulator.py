@@ -169,7 +169,7 @@ class SimulatedAnswers:
         call, wait = self._open.pop(answer["ticket"]), self._waits.pop(answer["ticket"])
         wait.is_over = True
         try:
-            self._take(answer, call.filled)
+            self._take(answer, call.filled, handle=call.handle)
             self._has_come(call, answer.get("source"))
         except BaseException as error:
             wait.error = error  # its thread raises it
@@ -205,9 +205,9 @@ class SimulatedAnswers:
             threading.Event().wait()
         return answer
 
-    def _take(self, answer, filled, is_call=True):
+    def _take(self, answer, filled, is_call=True, handle=None):
         if "error" in answer:
-            self._raise(answer, is_call)
+            self._raise(answer, is_call, handle)
         payload = self._lines.read(answer["bytes"])
         if payload:
             _fill(filled, payload)
@@ -221,10 +221,11 @@ class SimulatedAnswers:
                 self._waits.pop(ticket).is_over = True
         return answer
 
-    def _raise(self, answer, is_call):
+    def _raise(self, answer, is_call, handle):
         is_last_resort = answer.get("last_resort", False)
         if is_call:
-            self._record.say(["x", answer["error"], answer["message"][:2000], answer["refused"], is_last_resort])
+            self._record.say(["x", answer["error"], answer["message"][:2000], answer["refused"], is_last_resort,
+                              -1 if handle is None else handle])
         if is_last_resort:
             self.last_resort = answer["message"]
         raise _exception_type(answer["error"])(answer["message"])

@@ -6,7 +6,11 @@ import threading
 from time import monotonic, sleep  # the real ones: ranks sleep in simulated time
 
 OURS = "rollcall"  # the name of the recorder's own threads
-_NEVER_CALL = ("tqdm._monitor", "torch.utils.data._utils.pin_memory")  # modules whose threads do not communicate
+# Modules whose threads never run the script's functions, so they make no calls: they move data between queues, pipes
+# and files. (Threads of concurrent.futures.thread and threading.Timer do run the script's functions.)
+_NEVER_CALL = frozenset(("tqdm._monitor", "torch.utils.data._utils.pin_memory", "multiprocessing.queues",
+                         "multiprocessing.resource_sharer", "concurrent.futures.process", "logging.handlers",
+                         "tensorboard.summary.writer.event_file_writer"))
 _TIMES, _BETWEEN = 3, 0.001  # a thread that is idle this many times has gotten as far as it can
 _LONGEST = 1.0  # seconds; a thread that computes for longer is not waited for
 

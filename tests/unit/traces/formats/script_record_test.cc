@@ -47,6 +47,27 @@ TEST_CASE("a record says when the backend gave up, and which tensors were used e
   CHECK(rank.events[2].was_last_resort);
 }
 
+TEST_CASE("a thread's wait that never ends comes last in its record, and one that ends where it ended",
+          "[traces][record]") {
+  const ScriptRank rank =
+      read_script_rank(header + call + "[\"c\",0,1]\n[\"o\",1]\n[\"c\",0,2]\n[\"o\",2]\n[\"w\",2]\n");
+  REQUIRE(rank.events.size() == 4);
+  CHECK(rank.events[2].kind == ScriptEvent::Kind::wait);
+  CHECK(rank.events[2].handle == 2);
+  CHECK(rank.events[3].kind == ScriptEvent::Kind::wait);
+  CHECK(rank.events[3].handle == 1);
+}
+
+TEST_CASE("a thread's wait that raised is in its record where it did", "[traces][record]") {
+  const ScriptRank rank =
+      read_script_rank(header + call + "[\"c\",0,1]\n[\"o\",1]\n" +
+                       R"(["x","RuntimeError","Timed out",false,true,1])" + "\n[\"c\",0]\n");
+  REQUIRE(rank.events.size() == 3);
+  CHECK(rank.events[1].kind == ScriptEvent::Kind::wait);
+  CHECK(rank.events[1].was_last_resort);
+  CHECK_FALSE(rank.events[2].has_raised);
+}
+
 TEST_CASE("what a script says of its end is more than what its process says", "[traces][record]") {
   const std::string raised = R"({"end":"raised","type":"ValueError","message":"bad"})"
                              "\n";
