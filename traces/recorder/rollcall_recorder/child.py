@@ -12,7 +12,7 @@ import warnings
 
 import torch
 
-from . import claims, data_dependence, install, kernels, spawn, threads, training
+from . import claims, data_dependence, install, kernels, spawn, started, threads, training
 from .call_site import HERE, call_site, is_users, stack_of, stack_of_error
 from .fake import FakeAnswers
 from .rank import Rank
@@ -41,8 +41,10 @@ def run(arguments, rank, output, control):
                 "debug": os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF")})
     _set_environment(arguments, rank)
     _answer_to(control, record)
-    if claims.gpus() is not None and not arguments.quiet:
-        claims.gpus().announce = lambda: _announce(arguments, console)
+    if claims.gpus() is not None:
+        started.install(arguments.ranks_see)
+        if not arguments.quiet:
+            claims.gpus().announce = lambda: _announce(arguments, console)
     if rank > 0:  # torch gives every rank the same warnings
         warnings.filterwarnings("ignore", module=r"torch(\.|$)")
     gc.enable()

@@ -25,7 +25,7 @@ _CAPABILITY = (8, 0)
 
 
 def install(count):
-    """Pretends `count` GPUs for this process and those that it forks."""
+    """Pretends `count` GPUs for this process and those that it forks; started.py takes care of others."""
     gpus = claims.Gpus(lambda: _visible(count))
     claims.install(gpus)
     _replace_all(torch.cuda, _cuda(gpus))
