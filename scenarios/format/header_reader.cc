@@ -280,6 +280,10 @@ void HeaderReader::read_limits() {
   if (const auto blocking = root_.find("blocking_wait")) {
     scenario_.blocking_wait = blocking->boolean();
   }
+  if (const auto interrupted = root_.find("interrupted")) {
+    scenario_.interrupted =
+        read_ranks(*interrupted, scenario_.options.world_size, diagnostics_).value_or(RankSet());
+  }
   if (const auto communicators = root_.find("communicators")) {
     scenario_.options.eager_communicators = communicators->text() == "eager";
   }

@@ -46,6 +46,7 @@ struct Scenario {
   MeshShape mesh;                  // has no dimensions if there is no mesh
   std::vector<MeshDim> mesh_dims;  // its dimensions, and those flattened from them
   bool blocking_wait = false;      // on nccl, calls block the host as well
+  RankSet interrupted;             // their programs end where a recording was interrupted
   Expectation expect;
   std::shared_ptr<const Program> program;
   std::vector<Block> blocks;                 // the programs of ranks

@@ -104,6 +104,12 @@ class ScenarioBuilder {
       const BackendTraits* own = find_backend_traits(rank.backend);
       backend_ = own != nullptr && own->device == DeviceType::cuda ? own->name : backend_;
       recorded_.insert(rank.rank);
+      if (record.was_interrupted && rank.end.how == ScriptEnd::How::unknown && !rank.waits) {
+        interrupted_.insert(rank.rank);
+      }
+    }
+    if (record.was_interrupted) {
+      interrupted_.insert(difference(RankSet::range(0, world_size_ - 1), recorded_));
     }
   }
 
@@ -112,7 +118,10 @@ class ScenarioBuilder {
   std::string text(const NoteOptions& options, const std::string& reservation = {}) const {
     std::vector<RankProgram> programs = programs_of(record_, options);
     if (const RankSet lost = difference(RankSet::range(0, world_size_ - 1), recorded_); !lost.empty()) {
-      programs.push_back({lost, {{{"raise", "left no record"}}}});
+      programs.push_back({lost, {}});
+      if (!record_.was_interrupted) {  // otherwise they had not begun
+        programs.back().statements.push_back({{"raise", "left no record"}});
+      }
     }
     const std::string apart = scenario_text(apart_from(programs), comment() + reservation);
     const std::string merged = scenario_text(merged_from(programs), comment() + reservation);
@@ -145,6 +154,9 @@ class ScenarioBuilder {
         header["hosts"][fmt::format("node{}", begin / first.ranks_per_host)] =
             to_string(RankSet::range(begin, end));
       }
+    }
+    if (!interrupted_.empty()) {
+      header["interrupted"] = to_string(interrupted_);
     }
     if (const std::optional<double> limit = limit_of_waits(record_)) {
       header["timeout"] = duration_text(*limit);
@@ -186,8 +198,12 @@ class ScenarioBuilder {
                                 ? std::string(how_recorded(first.mode))
                                 : fmt::format("{} ran alone, and the others are taken to do the same",
                                               ranks_phrase(record_.sampled));
-    return fmt::format("Recorded from {}, {} ranks, {} {} ({}).\n", first.script, world_size_, calls,
-                       calls == 1 ? "call" : "calls and waits", how);
+    const std::string interrupted =
+        record_.was_interrupted
+            ? "The recording was interrupted: what the ranks would have called next is not known.\n"
+            : "";
+    return fmt::format("Recorded from {}, {} ranks, {} {} ({}).\n{}", first.script, world_size_, calls,
+                       calls == 1 ? "call" : "calls and waits", how, interrupted);
   }
 
   const ScriptRecord& record_;
@@ -197,6 +213,7 @@ class ScenarioBuilder {
   const OrderedJson* cluster_;
   std::string_view backend_ = default_backend(DeviceType::cpu).name;  // the one on GPUs, if ranks differ
   RankSet recorded_;
+  RankSet interrupted_;  // what they would have called next is not known
 };
 
 // ---- Remarks ----
@@ -303,7 +320,8 @@ RecordedScript recorded_script(ScriptRecord record, const std::string& file, con
   const ScenarioBuilder builder(record, file, timeline, cluster);
   result.text = builder.text({.labels = false});
   result.report = builder.run(result.text);
-  if (const auto difference = run == nullptr ? std::nullopt : contradiction(record, *run, result.report)) {
+  const bool is_comparable = run != nullptr && !record.was_interrupted;
+  if (const auto difference = is_comparable ? contradiction(record, *run, result.report) : std::nullopt) {
     const std::string reservation = "scenario does not do what the script did: " + *difference;
     result.text = builder.text({.labels = false}, "This " + reservation + ".\n");
     result.report = *run;

@@ -273,11 +273,12 @@ ScriptRun run_script(const ScriptOptions& options, Answers answers) {
     interrupts.cut_on_signal(-1);
     run.was_interrupted = real::Interrupts::pending() != 0;
     run.record = traces::read_script_record(records);
-    note_stopped(run, answers);
-    const Rank ran = static_cast<Rank>(run.record.ranks.size());
+    run.record.was_interrupted = run.was_interrupted;
     if (run.was_interrupted) {
       return run;
     }
+    note_stopped(run, answers);
+    const Rank ran = static_cast<Rank>(run.record.ranks.size());
     if (answers == Answers::fake && ran == options.sampled && ran < options.world_size && ran > 0) {
       complete_sample(run.record, options.world_size);
     }

@@ -15,6 +15,7 @@
 #include "sim/explore/replay.h"
 #include "sim/explore/schedules.h"
 #include "sim/judge/complete.h"
+#include "sim/wording/wording.h"
 
 namespace rollcall::scenario {
 
@@ -29,6 +30,51 @@ sim::TriedSchedules replay(const sim::Schedule& schedule, const sim::RunSchedule
   }
   tried.report.exhaustive = decisions.schedule().decisions == 0;
   return tried;
+}
+
+// True if the verdict rests on calls that the interrupted ranks might still have made.
+bool depends_on(const RankSet& interrupted, const Verdict& verdict) {
+  const bool may_depend = std::holds_alternative<Completed>(verdict) ||
+                          std::holds_alternative<Deadlock>(verdict) ||
+                          std::holds_alternative<ResourceLeak>(verdict);
+  const Finding* finding = finding_of(verdict);
+  if (!may_depend || finding == nullptr) {
+    return may_depend;
+  }
+  RankSet missing = finding->culprits;
+  if (finding->at) {
+    missing.insert(finding->at->missing);
+  }
+  return missing.empty() || difference(missing, interrupted).size() < missing.size();
+}
+
+// Interrupted ranks come to the end of their programs, not of their work.
+void spare_interrupted(const RankSet& interrupted, Report& report) {
+  if (interrupted.empty() || !depends_on(interrupted, report.verdict)) {
+    return;
+  }
+  std::vector<RankClass> ranks;
+  for (RankClass& known : report.ranks) {
+    const RankSet others = difference(known.ranks, interrupted);
+    const bool has_interrupted =
+        known.state == RankClass::State::finished && others.size() < known.ranks.size();
+    if (has_interrupted) {
+      ranks.push_back(known);
+      ranks.back().ranks = difference(known.ranks, others);
+      ranks.back().state = RankClass::State::running;
+    }
+    if (!has_interrupted || !others.empty()) {
+      ranks.push_back(std::move(known));
+      ranks.back().ranks = has_interrupted ? others : ranks.back().ranks;
+    }
+  }
+  std::ranges::sort(ranks, {}, [](const RankClass& each) { return each.ranks.first(); });
+  report.ranks = std::move(ranks);
+  LimitReached cut;
+  cut.finding.kind = FindingKind::interrupted;
+  cut.value = static_cast<std::int64_t>(interrupted.size());
+  check::word_limit({FindingKind::interrupted, cut.value}, cut.finding);
+  report.verdict = std::move(cut);
 }
 
 }  // namespace
@@ -61,6 +107,7 @@ Report run_once(const Scenario& scenario, const sim::Options& options, sim::Deci
   RunState state{.decisions = &decisions, .seed = options.seed};
   Report report = sim::run_once(own, [&](Rank rank) { run_rank(scenario, rank, state); });
   report.values = state.watched.values();
+  spare_interrupted(scenario.interrupted, report);
   return report;
 }
 

@@ -66,6 +66,7 @@ constexpr FindingRow rows[] = {
     {Kind::memory, "memory", "limit_reached"},
     {Kind::pending_calls, "pending_calls", "limit_reached"},
     {Kind::deadline, "deadline", "limit_reached"},
+    {Kind::interrupted, "interrupted", "limit_reached"},
 
     {Kind::gpu_memory, "gpu_memory", "does_not_fit"},
 

@@ -63,6 +63,7 @@ enum class FindingKind : std::uint8_t {
   memory,
   pending_calls,
   deadline,
+  interrupted,
 
   // Of predictions.
   gpu_memory,

@@ -315,6 +315,13 @@ constexpr LimitWords limit_words[] = {
      [](std::int64_t value) { return fmt::format("stopped by the deadline after {} ms", value); },
      "some rank was still at work, so what the others wait for could still have come",
      "check where the ranks are; give the run a longer --deadline if they only need more time"},
+    {FindingKind::interrupted,
+     [](std::int64_t value) {
+       return fmt::format("the recording was interrupted while {} {} still at work", value,
+                          value == 1 ? "rank was" : "ranks were");
+     },
+     "what these ranks would have called next is not known: what the others wait for could still have come",
+     "check where the ranks were when the recording ended; record the script to its end for a verdict"},
 };
 
 }  // namespace

@@ -528,7 +528,11 @@ TEST_CASE("a signal ends a recording with what the ranks had called, and nothing
       CHECK_THAT(outcome.err,
                  Contains("waits.py:5 in <module>") &&
                      EndsWith("rollcall: interrupted; what the ranks had called by then is written\n"));
-      CHECK_THAT(contents(shell.path("out.json")), Contains("all_reduce"));
+      CHECK_THAT(contents(shell.path("out.json")),
+                 Contains("all_reduce") && Contains("// The recording was interrupted"));
+      const json report = json::parse(shell.rollcall("run out.json --format json").out);
+      CHECK(report.at("verdict") == "limit_reached");
+      CHECK(report.at("kind") == "interrupted");
       CHECK(std::filesystem::is_empty(shell.path("tmp")));
       CHECK_FALSE(stays_running("waits.py"));
     }

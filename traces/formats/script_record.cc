@@ -177,6 +177,7 @@ class RankReader {
     } else if (const Value* stack = find(value, "stack")) {
       read_stack(*stack);
       rank_.place = script_site(find(value, "site"));
+      rank_.waits = is_true(find(value, "waits"));
     } else if (find(value, "step") != nullptr) {
       rank_.trains_from = rank_.events.size();
     } else if (const Value* updated = find(value, "updated")) {

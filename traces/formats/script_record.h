@@ -173,6 +173,7 @@ struct ScriptRank {
   std::vector<ScriptSite> data_dependent;  // lines that read what was received
   bool calls_in_threads = false;           // several threads, which may make calls at the same time
   std::vector<ScriptFrame> stack;          // where it was when it was asked, innermost first
+  bool waits = false;                      // in a call, when it was asked
   ScriptSite place;                        // the user's line there
   std::size_t trains_from = 0;             // the event that its first optimizer step came before
   ScriptTraining training;
@@ -183,6 +184,7 @@ struct ScriptRecord {
   std::vector<ScriptRank> ranks;  // by rank, those that have left a file
   std::vector<FileProblem> problems;
   RankSet sampled;  // the ranks that were run, if the others are assumed to be like them; empty: all were run
+  bool was_interrupted = false;  // by a signal: the ranks had not come to an end
 };
 
 // True if `device` is the rank's default: on nccl the GPU with its local rank's number, otherwise the CPU.

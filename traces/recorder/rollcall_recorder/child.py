@@ -40,7 +40,9 @@ def run(arguments, rank, output, control):
                 "arguments": arguments.arguments, "folder": os.getcwd(), "ranks_per_host": arguments.ranks_see,
                 "debug": os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF")})
     _set_environment(arguments, rank)
-    _answer_to(control, record)
+    simulated = arguments.mode == "simulator"
+    answers = SimulatedAnswers(arguments.hub, rank, record) if simulated else FakeAnswers()
+    _answer_to(control, record, answers)
     if claims.gpus() is not None:
         started.install(arguments.ranks_see)
         if not arguments.quiet:
@@ -50,7 +52,7 @@ def run(arguments, rank, output, control):
     gc.enable()
     computes = kernels.Kernels(record, arguments.measured) if arguments.kernels else None
     with training.watched(record, computes):
-        code = _run_script(arguments, rank, record, computes)
+        code = _run_script(arguments, rank, record, answers, computes)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)  # skips the atexit handlers of torch and of the parent process
@@ -104,28 +106,28 @@ def _announce(arguments, console):
     os.write(console, f"rollcall: no GPU here: pretending that there is CUDA, {devices}\n".encode())
 
 
-def _answer_to(control, record):
-    """Reports where the script is from a separate thread, even while the script is blocked."""
+def _answer_to(control, record, answers):
+    """Reports where the script is, and whether it waits for other ranks there, from a separate thread, even while the
+    script is blocked."""
     script = threading.get_ident()
 
     def serve():
         while control.recv(1):
-            record.say({"stack": stack_of(script), "site": call_site(sys._current_frames().get(script)).describe()})
+            waits = {"waits": True} if answers.is_waiting else {}
+            record.say({"stack": stack_of(script), "site": call_site(sys._current_frames().get(script)).describe(), **waits})
             control.sendall(b".")
 
     threading.Thread(target=serve, daemon=True, name=threads.OURS).start()
 
 
-def _run_script(arguments, rank, record, computes):
-    simulated = arguments.mode == "simulator"
-    answers = SimulatedAnswers(arguments.hub, rank, record) if simulated else FakeAnswers()
+def _run_script(arguments, rank, record, answers, computes):
     place = Rank(rank, arguments.world_size, record, answers)
     install.install(place)
     spawn.install(place)
     if computes is not None:
         place.kernels = computes
         computes.install()
-    if simulated:
+    if arguments.mode == "simulator":
         _sleep_in(place)
     else:
         data_dependence.watch(lambda site: record.say({"data_dependent": site.describe()}))

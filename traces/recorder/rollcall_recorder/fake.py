@@ -14,6 +14,7 @@ def _times(tensor, count):
 
 class FakeAnswers:
     are_immediate = True
+    is_waiting = False
     last_resort = None
 
     def initialized(self, backend, timeout=None):

@@ -178,8 +178,9 @@ class Launcher:
             except OSError:
                 pass  # it ends on its own
         until = time.monotonic() + _STACKS_S
-        for process in processes:
-            has_gone = self._has_gone(process, until)
+        # None is killed before all have answered: a rank that loses its peers raises, and is no longer where it was.
+        have_gone = [self._has_gone(process, until) for process in processes]
+        for process, has_gone in zip(processes, have_gone):
             if not has_gone:
                 self._kill_group(process)
             self._reap(process, 0, stopped=not has_gone)

@@ -48,6 +48,7 @@ class SimulatedAnswers:
         self._sources = {}
         self._waits = {}  # by ticket
         self._is_asking = False  # one thread is asking, for all of them
+        self.is_waiting = False  # in a call, until other ranks have come
         self._lock = threading.RLock()
         self._turn = threading.Condition(self._lock)
         self._say({"rank": rank})
@@ -115,7 +116,7 @@ class SimulatedAnswers:
         """Advances the rank's clock; other ranks may give up waiting for it."""
         with self._lock:
             self._say({"sleep": seconds})
-            self._answer([], is_call=False)
+            self._answer([], is_call=False, waits=False)
 
     def _describe(self):
         while self._said < len(self._record.described):
@@ -187,14 +188,16 @@ class SimulatedAnswers:
         except OSError:
             _wait_to_be_ended()
 
-    def _answer(self, filled, is_call=True):
-        return self._take(self._read(), filled, is_call)
+    def _answer(self, filled, is_call=True, waits=True):
+        return self._take(self._read(waits), filled, is_call)
 
-    def _read(self):
+    def _read(self, waits=True):
+        self.is_waiting = waits
         try:
             line = self._lines.readline()
         except OSError:
             line = b""
+        self.is_waiting = False
         if not line:
             _wait_to_be_ended()
         answer = json.loads(line)
