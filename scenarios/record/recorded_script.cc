@@ -142,6 +142,11 @@ class ScenarioBuilder {
     if (const std::optional<TorchRelease> torch = nearest_torch_release(first.torch)) {
       header["torch"] = traits_of(*torch).name;
     }
+    const auto has_begun = [](const ScriptRank& rank) { return !rank.backend.empty(); };
+    const auto is_eager = [&](const ScriptRank& rank) { return rank.is_eager || !has_begun(rank); };
+    if (std::ranges::any_of(record_.ranks, has_begun) && std::ranges::all_of(record_.ranks, is_eager)) {
+      header["communicators"] = "eager";
+    }
     if (cluster_ != nullptr) {
       header["cluster"] = *cluster_;
     }

@@ -203,6 +203,10 @@ void ScriptCalls::manage(const ScriptCall& call) {
     destroy_process_group(group(call.group), line_of(call.site));
     return;
   }
+  if (call.op == "split_group") {
+    split(call);
+    return;
+  }
   GroupOptions options;
   options.use_local_synchronization = call.is_local;
   const BackendTraits& traits = this_rank().backend->traits();
@@ -213,6 +217,18 @@ void ScriptCalls::manage(const ScriptCall& call) {
     options.timeout_is_default = true;
   }
   groups_[call.group] = new_group(call.ranks, options, line_of(call.site));
+}
+
+void ScriptCalls::split(const ScriptCall& call) {
+  std::vector<RankList> parts;
+  for (const std::vector<std::int64_t>& part : call.parts) {
+    parts.emplace_back(part.begin(), part.end());
+  }
+  SplitOptions options{.parent = group(call.parent)};
+  if (call.timeout_s > 0) {
+    options.timeout = static_cast<Duration>(std::llround(call.timeout_s * 1e9));
+  }
+  groups_[call.group] = split_group(parts, options, line_of(call.site));
 }
 
 std::string ScriptCalls::finish(const Pending& pending) {

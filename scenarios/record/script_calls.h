@@ -45,6 +45,7 @@ class ScriptCalls {
 
  private:
   ProcessGroup group(std::int64_t number) const;
+  void split(const traces::ScriptCall& call);
 
   std::map<std::int64_t, ProcessGroup> groups_;  // by the script's number; the world is not there
 };

@@ -19,7 +19,7 @@ using traces::ScriptRecord;
 using traces::ScriptSite;
 
 bool meets_by_number(const ScriptCall& call) {
-  return call.op != "send" && call.op != "recv" && call.op != "new_group" &&
+  return call.op != "send" && call.op != "recv" && call.op != "new_group" && call.op != "split_group" &&
          call.op != "destroy_process_group" && call.op != "monitored_barrier";
 }
 
@@ -97,6 +97,9 @@ class NoteTaker {
   }
 
  private:
+  // A number, and a member of its own part: all parts of a split group have the same number.
+  using Group = std::pair<std::int64_t, Rank>;
+
   struct Arrival {
     std::size_t rank = 0;  // position in the record
     std::uint32_t call = 0;
@@ -109,13 +112,22 @@ class NoteTaker {
   // The k-th call of a group pairs with the others' k-th.
   void line_up(std::size_t index) {
     const ScriptRank& rank = record_.ranks[index];
-    std::map<std::int64_t, std::size_t> counts;
+    std::map<Group, std::size_t> counts;
+    std::map<std::int64_t, Rank> parts;  // of groups that were split off others
     for (const ScriptEvent& event : rank.events) {
       if (event.kind != ScriptEvent::Kind::call || is_left_out(rank, event) ||
           !meets_by_number(rank.calls[event.calls.front()])) {
         continue;
       }
-      const std::int64_t group = rank.calls[event.calls.front()].group;
+      const ScriptCall& call = rank.calls[event.calls.front()];
+      if (call.op == "split_group" && !call.ranks.empty()) {
+        parts[call.group] = std::ranges::min(call.ranks);
+      }
+      if (!meets_by_number(call)) {
+        continue;
+      }
+      const auto part = parts.find(call.group);
+      const Group group = {call.group, part == parts.end() ? -1 : part->second};
       std::vector<std::vector<Arrival>>& meetings = meetings_[group];
       const std::size_t number = counts[group]++;
       if (number == meetings.size()) {
@@ -244,7 +256,7 @@ class NoteTaker {
   const ScriptRecord& record_;
   std::vector<CallNotes> notes_;
   NoteOptions options_;
-  std::map<std::int64_t, std::vector<std::vector<Arrival>>> meetings_;  // by group, then by number
+  std::map<Group, std::vector<std::vector<Arrival>>> meetings_;  // by group, then by number
 };
 
 }  // namespace

@@ -86,9 +86,11 @@ bool is_of_backward(const ScriptCall& call) {
   return call.site.reason == "ddp.bucket" || call.site.reason == "ddp.unused_bitmap";
 }
 
+bool makes_group(const ScriptCall& call) { return call.op == "new_group" || call.op == "split_group"; }
+
 std::size_t members_of(const ScriptRank& rank, std::int64_t group) {
   const auto made = std::ranges::find_if(
-      rank.calls, [&](const ScriptCall& call) { return call.op == "new_group" && call.group == group; });
+      rank.calls, [&](const ScriptCall& call) { return makes_group(call) && call.group == group; });
   const bool is_world = group == 0 || made == rank.calls.end();
   return is_world ? static_cast<std::size_t>(rank.world_size) : made->ranks.size();
 }
@@ -321,6 +323,11 @@ class StatementWriter {
       if (call.is_local) {
         arguments["use_local_synchronization"] = true;
       }
+    } else if (call.op == "split_group") {
+      arguments = {{"split_ranks", call.parts}, {"as", group_name(call.group)}};
+      if (call.parent != 0) {
+        arguments["group"] = group_name(call.parent);
+      }
     } else if (call.op == "destroy_process_group") {
       if (call.group != 0) {
         arguments["group"] = group_name(call.group);
@@ -348,7 +355,7 @@ class StatementWriter {
   }
 
   static bool has_tensors(const ScriptCall& call) {
-    return call.op != "barrier" && call.op != "monitored_barrier" && call.op != "new_group" &&
+    return call.op != "barrier" && call.op != "monitored_barrier" && !makes_group(call) &&
            call.op != "destroy_process_group";
   }
 

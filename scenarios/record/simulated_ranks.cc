@@ -358,7 +358,8 @@ struct Job {
   std::string backend;
   std::string torch;
   bool detail = false;
-  double timeout_s = 0;  // 0: the backend's own
+  double timeout_s = 0;   // 0: the backend's own
+  bool is_eager = false;  // on nccl: the rank gave a device_id
 };
 
 Job job_of(RankLink& link) {
@@ -367,9 +368,10 @@ Job job_of(RankLink& link) {
     arena.reset();
     const Value said = traces::read_json(*line, arena);
     if (const Value* init = find(said, "init")) {
-      return {
-          std::string(traces::text_or_empty(init)), std::string(traces::text_or_empty(find(said, "torch"))),
-          traces::text_or_empty(find(said, "debug")) == "DETAIL", traces::real_or(find(said, "timeout"), 0)};
+      return {std::string(traces::text_or_empty(init)),
+              std::string(traces::text_or_empty(find(said, "torch"))),
+              traces::text_or_empty(find(said, "debug")) == "DETAIL",
+              traces::real_or(find(said, "timeout"), 0), find(said, "eager") != nullptr};
     }
   }
   return {};
@@ -380,6 +382,8 @@ sim::Options options_of_job(std::vector<RankLink>& links, RankSet& silent) {
   sim::Options options{.world_size = static_cast<Rank>(links.size())};
   std::string_view backend = default_backend(DeviceType::cpu).name;
   double timeout_s = 0;
+  std::size_t begun = 0;
+  std::size_t eager = 0;
   for (std::size_t rank = 0; rank < links.size(); ++rank) {
     try {
       const Job job = job_of(links[rank]);
@@ -388,11 +392,14 @@ sim::Options options_of_job(std::vector<RankLink>& links, RankSet& silent) {
       options.debug = job.detail ? sim::DebugLevel::detail : options.debug;
       backend = own != nullptr && own->device == DeviceType::cuda ? own->name : backend;
       timeout_s = job.timeout_s > 0 ? job.timeout_s : timeout_s;
+      begun += job.backend.empty() ? 0 : 1;
+      eager += job.is_eager ? 1 : 0;
     } catch (const RankIsSilent&) {
       silent.insert(static_cast<Rank>(rank));
     }
   }
   options.backend = backend;
+  options.eager_communicators = eager > 0 && eager == begun;
   options.finished_ranks_exit = true;
   if (const BackendTraits& traits = *find_backend_traits(backend); traits.raises_timeouts) {
     options.timeout = timeout_s > 0 ? duration_of(timeout_s) : traits.timeout;

@@ -215,6 +215,7 @@ class RankReader {
       rank_.init_site = script_site(find(init, "site"));
     }
     rank_.backend = text_of(init, "backend");
+    rank_.is_eager = is_true(find(init, "eager"));
     rank_.timeout_s = real_or(find(init, "timeout_s"), 0);
     std::erase_if(rank_.events, [this](const ScriptEvent& event) {
       const ScriptCall* call = event.calls.empty() ? nullptr : &rank_.calls[event.calls.front()];
@@ -397,6 +398,11 @@ ScriptCall script_call(const Value& description) {
     call.input_splits = counts_of(&splits[1]);
   }
   call.ranks = members_of(find(description, "ranks"));
+  call.parent = count_or(find(description, "parent"), 0);
+  const auto [parts, part_count] = items_of(find(description, "parts"));
+  for (std::uint32_t i = 0; i < part_count; ++i) {
+    call.parts.push_back(counts_of(&parts[i]));
+  }
   call.is_local = is_true(find(description, "local"));
   call.wait_all_ranks = is_true(find(description, "wait_all_ranks"));
   call.timeout_s = real_or(find(description, "timeout"), 0);

@@ -48,8 +48,10 @@ struct ScriptCall {
   std::int32_t tag = 0;
   std::vector<std::int64_t> output_splits;
   std::vector<std::int64_t> input_splits;
-  std::vector<Rank> ranks;  // of a new_group
-  bool is_local = false;    // a new_group known only to its members (use_local_synchronization)
+  std::vector<Rank> ranks;                       // of a new_group, or of the rank's own part of a split_group
+  std::int64_t parent = 0;                       // of a split_group: the group that is split
+  std::vector<std::vector<std::int64_t>> parts;  // of a split_group: ranks inside the parent
+  bool is_local = false;  // a new_group known only to its members (use_local_synchronization)
   bool wait_all_ranks = false;
   double timeout_s = 0;  // 0: the default
   ScriptSite site;
@@ -163,6 +165,7 @@ struct ScriptRank {
   std::string script;       // as it was called
   std::string folder;       // the folder that its places are relative to
   std::string backend;      // the one that the script asked for; empty if it has not initialized anything
+  bool is_eager = false;    // on nccl: it gave a device_id, so communicators are made with their group
   double timeout_s = 0;
   ScriptSite init_site;           // where it first did so
   std::vector<ScriptCall> calls;  // each once

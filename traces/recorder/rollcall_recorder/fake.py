@@ -17,7 +17,7 @@ class FakeAnswers:
     is_waiting = False
     last_resort = None
 
-    def initialized(self, backend, timeout=None):
+    def initialized(self, backend, timeout=None, is_eager=False):
         pass
 
     @touches.of_recorder()

@@ -52,6 +52,7 @@ def install(rank):
     _replace_helper(rank)
     _replace_init(rank)
     _replace_new_group(rank)
+    _replace_split_group(rank)
     _replace_destroy(rank)
     _replace_batch(rank)
 
@@ -151,6 +152,7 @@ def _replace_helper(rank):
             number = rank.next_group if rank.is_initialized else rank.world
             made.append(RecordingGroup(rank, number, members, arguments["group_rank"], arguments["group_size"],
                                        requested, devices))
+            made[0].bound_device_id = arguments.get("device_id")
             return made[0]
 
         c10d.Backend._plugins[BACKEND.upper()] = _plugin(create)
@@ -210,12 +212,17 @@ def _replace_init(rank):
                            *rest, **named):
         own = named.pop("rank", rank_given)
         _check_place(rank, own, world_size)
+        bound = _bound_device(named, rest)
+        if bound.get("device_id") is not None and backend is None:
+            backend = _BACKEND_ON[_type_of(bound["device_id"])]
         requested, devices = _backend_of(backend)
         if rank.is_initialized:
             raise RuntimeError("trying to initialize the default process group twice!")
-        is_another = rank.begins_world({"backend": requested, **_seconds(timeout)}, sys._getframe(1))
+        is_eager = requested == "nccl" and _type_of(bound.get("device_id")) == "cuda"
+        said = {"eager": True} if is_eager else {}
+        is_another = rank.begins_world({"backend": requested, **_seconds(timeout), **said}, sys._getframe(1))
         rank.backend, rank.devices = requested, devices
-        rank.answers.initialized(requested, timeout)
+        rank.answers.initialized(requested, timeout, is_eager)
         if is_another:
             rank.answers.new_group(rank.world, list(range(rank.process_size)), timeout)
         extra = {"timeout": timeout} if timeout is not None else {}
@@ -223,11 +230,31 @@ def _replace_init(rank):
         if hasattr(shared, "begins_with"):
             shared.begins_with(timeout if timeout is not None else _default_timeout(requested))
             _replace_file_store(shared)
-        original(BACKEND, store=shared, rank=rank.rank, world_size=rank.process_size, **extra)
+        original(BACKEND, store=shared, rank=rank.rank, world_size=rank.process_size, **extra, **bound)
         _say_backend(c10d._get_default_group(), requested)
         rank.is_initialized = True
 
     original = replace("init_process_group", init_process_group)
+    has_device = "device_id" in inspect.signature(original).parameters
+
+    def _bound_device(named, rest):
+        """Returns the device_id that the script gives, as an argument for torch, which checks it."""
+        if not has_device:
+            if "device_id" in named:
+                raise TypeError("init_process_group() got an unexpected keyword argument 'device_id'")
+            return {}
+        device = named.get("device_id", rest[2] if len(rest) > 2 else None)
+        if _type_of(device) == "cuda" and claims.gpus() is not None:
+            claims.gpus().asked_for()
+        return {"device_id": device}
+
+
+_BACKEND_ON = {"cpu": "gloo", "cuda": "nccl"}  # what torch chooses for a device_id without a backend
+
+
+def _type_of(device):
+    """Returns the type of a device_id. A number is that of a GPU."""
+    return None if device is None else "cuda" if isinstance(device, int) else device.type
 
 
 def _default_timeout(backend):
@@ -281,6 +308,65 @@ def _replace_new_group(rank):
         return group
 
     original = replace("new_group", new_group)
+
+
+def _replace_split_group(rank):
+    """Only NCCL splits groups, and only if the job is bound to its devices. The checks are torch's, in its order."""
+    if not hasattr(c10d, "split_group"):
+        return
+
+    def split_group(parent_pg=None, split_ranks=None, timeout=None, pg_options=None, group_desc=None, backend=None):
+        rank.refuse_in_child()
+        if not split_ranks:
+            raise ValueError("split_ranks cannot be None or empty")
+        world = c10d._get_default_group()
+        if not world.bound_device_id:
+            raise RuntimeError("No device associated with the default pg, not safe to split any process groups")
+        parent = parent_pg or world
+        if parent not in c10d._world.pg_group_ranks:
+            raise ValueError(f"Group {parent} is not registered")
+        places = c10d._world.pg_group_ranks[parent]
+        if rank.rank not in places:
+            raise ValueError(f"Global rank {rank.rank} is not part of the parent group {parent}")
+        if not parent.supports_splitting:
+            raise RuntimeError("No backend for the parent process group or its backend does not support splitting")
+        own = _own_part(split_ranks, places[rank.rank], world.size())
+        number = rank.number_of_parts(parent, split_ranks)
+        members = [parent.global_rank(place) for place in own]
+        if not has_order:
+            members.sort()
+        rank.host_call("split_group", number, members=members, caller=sys._getframe(1), parent=parent.number,
+                       parts=split_ranks, **_seconds(timeout))
+        rank.answers.new_group(number, members, timeout)
+        if not own:
+            return c10d.GroupMember.NON_GROUP_MEMBER if has_order else None
+        before, rank.next_group = rank.next_group, number
+        named = {"sort_ranks": False} if has_order else {}
+        inherited = "cpu:gloo,cuda:nccl" if has_order and "cpu" in parent.devices else parent.backend
+        try:
+            return c10d._new_group_with_tag(members, timeout, backend or inherited, use_local_synchronization=True,
+                                            group_desc=group_desc, **named)
+        finally:
+            rank.next_group = before
+
+    replace("split_group", split_group)
+    # Newer releases keep the order of the ranks and the backends of all devices, and return what new_group returns to
+    # ranks that are in no part.
+    has_order = "sort_ranks" in inspect.signature(c10d._new_group_with_tag).parameters
+
+
+def _own_part(parts, place, world_size):
+    """Returns the part that the rank is in; empty if it is in none. As torch does, checks parts up to it."""
+    for part in parts:
+        if len(part) == 0:
+            raise ValueError("the split group cannot be empty")
+        if len(part) > world_size:
+            raise ValueError("the split group's size should be less or equal to the world_size set by init_process_group")
+        if len(part) != len(set(part)):
+            raise ValueError("the split group cannot have duplicate ranks")
+        if place in part:
+            return list(part)
+    return []
 
 
 def _replace_destroy(rank):

@@ -76,6 +76,8 @@ class LiveWork(Work):
 
 
 class LiveGroup(RecordingGroup):
+    supports_splitting = False
+
     def __init__(self, inner, *place):
         super().__init__(*place)
         self.inner = inner

@@ -178,8 +178,9 @@ class RecordingGroup(ProcessGroup):
     `backend`: the one that the script asked for, or of several the one of the device in use. `devices`: those that its
     tensors may be on."""
 
-    supports_splitting = supports_coalescing = supports_time_estimate = supports_shrinking = False
+    supports_coalescing = supports_time_estimate = supports_shrinking = False
     supports_reconfigure = supports_window = supports_tensor_alloc = False
+    bound_device_id = None  # the device_id that the job was initialized with
 
     def __init__(self, rank, number, ranks, group_rank, size, backend="gloo", devices=("cpu", "cuda")):
         super().__init__(group_rank, size)
@@ -233,8 +234,14 @@ class RecordingGroup(ProcessGroup):
     def _get_backend_name(self):
         return self.backend
 
+    @property
+    def supports_splitting(self):
+        return self.backend == "nccl"
+
     def eager_connect_single_device(self, device=None):
         pass
+
+    perform_nocolor_split = eager_connect_single_device
 
     def _set_sequence_number_for_group(self):
         pass

@@ -131,13 +131,25 @@ class Rank:
         self.local_groups[key] = again = self.local_groups.get(key, 0) + 1
         return _LOCAL + zlib.crc32(f"{list(key)} {again}".encode())
 
-    def host_call(self, op, number, caller, members=None, timeout_s=None, is_local=False):
-        """Writes down a call about a group."""
+    def number_of_parts(self, parent, parts):
+        """Returns the number of the groups about to be split off `parent`, the same one for all parts. Only the
+        parent's members know of it."""
+        if parent.number == self.world:
+            self.next_group += 1
+            return self.next_group
+        key = (parent.number, tuple(tuple(part) for part in parts))
+        self.local_groups[key] = again = self.local_groups.get(key, 0) + 1
+        return _LOCAL + zlib.crc32(f"{key} {again}".encode())
+
+    def host_call(self, op, number, caller, members=None, timeout_s=None, is_local=False, parent=None, parts=None):
+        """Writes down a call about a group. `parts`: the ranks of the new groups inside `parent`, if it splits one."""
         site = call_site(caller)
         key = (op, number, site.key())
         described = {"op": op, "group": number, "site": site.describe()}
-        if op == "new_group":
+        if op in ("new_group", "split_group"):
             described["ranks"] = members if members is not None else list(range(self.world_size))
+        if parts is not None:
+            described.update(parent=parent, parts=[list(part) for part in parts])
         if is_local:
             described["local"] = True
         if timeout_s is not None:

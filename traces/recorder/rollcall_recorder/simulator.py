@@ -53,8 +53,10 @@ class SimulatedAnswers:
         self._turn = threading.Condition(self._lock)
         self._say({"rank": rank})
 
-    def initialized(self, backend, timeout=None):
+    def initialized(self, backend, timeout=None, is_eager=False):
         said = {} if timeout is None else {"timeout": timeout.total_seconds()}
+        if is_eager:
+            said["eager"] = True
         with self._lock:
             self._say({"init": backend, "torch": torch.__version__,
                        "debug": os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF"), **said})
