@@ -1,13 +1,16 @@
 #include "scenarios/record/script_notes.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <set>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace rollcall::scenario {
 namespace {
@@ -21,6 +24,13 @@ using traces::ScriptSite;
 bool meets_by_number(const ScriptCall& call) {
   return call.op != "send" && call.op != "recv" && call.op != "new_group" && call.op != "split_group" &&
          call.op != "destroy_process_group" && call.op != "monitored_barrier";
+}
+
+// Older records have one word for these functions of torch.
+bool is_of_objects(const ScriptSite& site) {
+  constexpr std::array<std::string_view, 5> functions = {"all_gather_object", "broadcast_object_list",
+                                                         "gather_object", "scatter_object_list", "objects"};
+  return std::ranges::find(functions, site.reason) != functions.end();
 }
 
 // A line and a function of torch, regardless of the caller.
@@ -55,14 +65,27 @@ class Places {
     ranks_[std::min(a, b)].merge(ranks_[std::max(a, b)]);
   }
 
-  // "train (train.py:61)", "ddp.bucket (train.py:61)": of the place seen first.
-  std::string label(std::size_t place) {
-    const ScriptSite& site = sites_[find(place)];
-    const std::string line = fmt::format("{}:{}", site.file.substr(site.file.rfind('/') + 1), site.line);
-    if (site.reason.empty() && site.function == "<module>") {
-      return line;
+  // "train (train.py:61)", "ddp.bucket (train.py:61)". Of places that were merged: "train (train.py:61/70)", because
+  // each rank is at only one of these lines.
+  std::string label(std::size_t place) const {
+    std::set<std::string> names;
+    std::map<std::string, std::set<std::int64_t>> lines;  // by file
+    for (std::size_t each = 0; each < sites_.size(); ++each) {
+      const ScriptSite& site = sites_[each];
+      if (find(each) != find(place)) {
+        continue;
+      }
+      if (!site.reason.empty() || site.function != "<module>") {
+        names.insert(site.reason.empty() ? site.function : site.reason);
+      }
+      lines[site.file.substr(site.file.rfind('/') + 1)].insert(site.line);
     }
-    return fmt::format("{} ({})", site.reason.empty() ? site.function : site.reason, line);
+    std::vector<std::string> where;
+    for (const auto& [file, numbers] : lines) {
+      where.push_back(fmt::format("{}:{}", file, fmt::join(numbers, "/")));
+    }
+    return names.empty() ? fmt::format("{}", fmt::join(where, "/"))
+                         : fmt::format("{} ({})", fmt::join(names, "/"), fmt::join(where, "/"));
   }
 
  private:
@@ -115,8 +138,7 @@ class NoteTaker {
     std::map<Group, std::size_t> counts;
     std::map<std::int64_t, Rank> parts;  // of groups that were split off others
     for (const ScriptEvent& event : rank.events) {
-      if (event.kind != ScriptEvent::Kind::call || is_left_out(rank, event) ||
-          !meets_by_number(rank.calls[event.calls.front()])) {
+      if (event.kind != ScriptEvent::Kind::call || is_left_out(rank, event)) {
         continue;
       }
       const ScriptCall& call = rank.calls[event.calls.front()];
@@ -152,7 +174,9 @@ class NoteTaker {
         for (const Arrival& arrival : meeting) {
           const std::size_t first = places.number_of(call_of(meeting.front()).site);
           const std::size_t other = places.number_of(call_of(arrival).site);
-          const bool is_same_kind = call_of(meeting.front()).op == call_of(arrival).op;
+          // Two functions of torch that happen to make the same call do not belong together.
+          const bool is_same_kind = call_of(meeting.front()).op == call_of(arrival).op &&
+                                    call_of(meeting.front()).site.reason == call_of(arrival).site.reason;
           if (is_same_kind && met.insert({first, other}).second) {
             places.merge(first, other);
           }
@@ -179,9 +203,7 @@ class NoteTaker {
   void write_object_sizes() {
     for (const auto& [group, meetings] : meetings_) {
       for (const std::vector<Arrival>& meeting : meetings) {
-        const auto is_object = [&](const Arrival& arrival) {
-          return call_of(arrival).site.reason == "objects";
-        };
+        const auto is_object = [&](const Arrival& arrival) { return is_of_objects(call_of(arrival).site); };
         if (!std::ranges::all_of(meeting, is_object)) {
           continue;
         }

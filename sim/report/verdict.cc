@@ -1,5 +1,6 @@
 #include "sim/report/verdict.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace rollcall {
@@ -11,19 +12,38 @@ std::string call_phrase(const Call& call) {
   return call.op + " #" + std::to_string(call.seq) + " on " + call.group;
 }
 
+namespace {
+
+// True if `lines`, such as "train.py:61/70" or "train.py:61/eval.py:9", has the line.
+bool names_line(std::string_view lines, std::string_view file_and_line) {
+  std::string_view file;
+  while (!lines.empty()) {
+    const std::string_view each = lines.substr(0, lines.find('/'));
+    lines.remove_prefix(std::min(each.size() + 1, lines.size()));
+    const std::size_t colon = each.rfind(':');
+    file = colon == std::string_view::npos ? file : each.substr(0, colon);
+    const std::string_view number = colon == std::string_view::npos ? each : each.substr(colon + 1);
+    if (file_and_line.size() == file.size() + 1 + number.size() && file_and_line.starts_with(file) &&
+        file_and_line.ends_with(number) && file_and_line[file.size()] == ':') {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
 std::string_view label_beside_site(std::string_view label, std::string_view site) {
   const std::string_view file_and_line = site.substr(site.rfind('/') + 1);
-  if (file_and_line.empty() || label == file_and_line) {
-    return file_and_line.empty() ? label : "";
+  if (file_and_line.empty()) {
+    return label;
   }
-  std::string_view rest = label;
-  for (const std::string_view end : {std::string_view(")"), file_and_line, std::string_view(" (")}) {
-    if (!rest.ends_with(end)) {
-      return label;
-    }
-    rest.remove_suffix(end.size());
+  const std::size_t open = label.rfind(" (");
+  if (open == std::string_view::npos || !label.ends_with(')')) {
+    return names_line(label, file_and_line) ? "" : label;
   }
-  return rest;
+  const std::string_view lines = label.substr(open + 2, label.size() - open - 3);
+  return names_line(lines, file_and_line) ? label.substr(0, open) : label;
 }
 
 namespace {

@@ -40,7 +40,7 @@ std::string call_phrase(const Call& call);
 
 // The label to show next to a site. Labels of recorded scripts end with a line of Python, which is left out when it is
 // the site's: "fsdp.unshard (model.py:125)" next to "FSDP2/model.py:125" becomes "fsdp.unshard", and "train.py:9" next
-// to itself becomes empty.
+// to itself becomes empty. A label may have several lines, of which the site is one: "train.py:9/12".
 std::string_view label_beside_site(std::string_view label, std::string_view site);
 
 // The place where the ranks diverged: one slot of one group, with the ranks that reached it and those that did not.

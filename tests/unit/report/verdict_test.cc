@@ -32,6 +32,17 @@ TEST_CASE("a call is named by operation, number and group") {
   CHECK(call_phrase(call) == "all_reduce #5 on dp");
 }
 
+TEST_CASE("a label's lines are left out next to one of them") {
+  CHECK(label_beside_site("fsdp.unshard 0 (model.py:12)", "src/model.py:12") == "fsdp.unshard 0");
+  CHECK(label_beside_site("train.py:9", "train.py:9").empty());
+  CHECK(label_beside_site("train.py:9/12", "train.py:12").empty());
+  CHECK(label_beside_site("train (train.py:9/eval.py:12)", "eval.py:12") == "train");
+  CHECK(label_beside_site("train.py:9/12", "train.py:2") == "train.py:9/12");
+  CHECK(label_beside_site("train (train.py:9)", "eval.py:9") == "train (train.py:9)");
+  CHECK(label_beside_site("data", "job.json:3:1") == "data");
+  CHECK(label_beside_site("data", "") == "data");
+}
+
 TEST_CASE("a report finds the class a rank is in") {
   Report report;
   report.ranks.push_back({{0, 2}, RankClass::State::finished, {}, {}, 5, "", {}});

@@ -42,10 +42,12 @@ _REASONS = {
     "_batch_p2p": "pipeline.messages",
     "forward_one_chunk": "pipeline.forward",
     "backward_one_chunk": "pipeline.backward",
-    "all_gather_object": "objects",
-    "broadcast_object_list": "objects",
-    "gather_object": "objects",
-    "scatter_object_list": "objects",
+    "average_parameters": "model_averaging",
+    "_allreduce_fut": "ddp.comm_hook",
+    "all_gather_object": "all_gather_object",
+    "broadcast_object_list": "broadcast_object_list",
+    "gather_object": "gather_object",
+    "scatter_object_list": "scatter_object_list",
 }
 _KNOWN = frozenset(_REASONS.values())
 _REDUCER = os.path.join("nn", "parallel", "distributed.py")

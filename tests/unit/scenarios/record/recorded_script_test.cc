@@ -36,6 +36,13 @@ std::string call(int number, const std::string& op,
   return fmt::format(R"({{"call":{},"op":"{}",{},{}}})", number, op, more, call_site);
 }
 
+// The same, made by a function of torch that the line calls; empty if the line makes it itself.
+std::string call_at(int line, const std::string& op, const std::string& reason = "", int number = 0) {
+  return fmt::format(R"({{"call":{},"op":"{}","numel":[4],"dtype":"float32","root":0,)"
+                     R"("site":{{"file":"/job/train.py","line":{},"function":"<module>","reason":"{}"}}}})",
+                     number, op, line, reason);
+}
+
 // Returns the line of a rank whose optimizers have stepped 40 times.
 std::string updated(const std::string& digest) {
   return fmt::format(R"({{"updated":{{"parameters":124,"steps":40,"digest":"{}",{}}}}})", digest, call_site);
@@ -121,6 +128,76 @@ TEST_CASE("lists that torch refuses are found in the record of a rank that ran a
   CHECK(refused_places(job({gathers("0", "1,1,1,1")})).empty());
   CHECK(refused_places(job({gathers("0", "1,1,1")})).size() == 1);
   CHECK(refused_places(job({gathers("1", "1,1,1")})).empty());
+}
+
+// ---- Labels ----
+
+TEST_CASE("lines that meet have one label with all of them, and no rank is said to be at another's line",
+          "[scenarios][record]") {
+  const auto broadcasts = [](Rank rank, int line) {
+    return record_of(rank, 2,
+                     {call_at(line, "broadcast"), R"(["c",0])",
+                      fmt::format(R"({{"call":1,"op":"all_reduce","numel":[{}],"dtype":"float32",{}}})",
+                                  rank + 1, call_site),
+                      R"(["c",1])", stuck});
+  };
+  const RecordedScript script = scripted({broadcasts(0, 3), broadcasts(1, 4)});
+  CHECK_THAT(script.text, Contains(R"("label": "train.py:3/4", "site": "train.py:3")") &&
+                              Contains(R"("label": "train.py:3/4", "site": "train.py:4")"));
+}
+
+TEST_CASE("calls of different functions of torch do not belong together", "[scenarios][record]") {
+  const auto gathers = [](Rank rank, const std::string& function) {
+    return record_of(rank, 2,
+                     {call_at(3 + rank, "all_gather", function), R"(["c",0])", call_at(9, "barrier", "", 1),
+                      R"(["c",1])", stuck});
+  };
+  const std::string last = call_at(12, "barrier", "", 2);
+  const auto with_more = [&](Rank rank, const std::string& function) {
+    std::string text = gathers(rank, function);
+    return rank == 0 ? text.insert(text.find(R"({"stack")"), last + "\n[\"c\",2]\n") : text;
+  };
+  const RecordedScript apart = scripted({with_more(0, "gather_object"), with_more(1, "all_gather_object")});
+  CHECK_THAT(apart.text, Contains(R"text("label": "gather_object (train.py:3)")text") &&
+                             Contains(R"text("label": "all_gather_object (train.py:4)")text"));
+  const RecordedScript same = scripted({with_more(0, "gather_object"), with_more(1, "gather_object")});
+  CHECK_THAT(same.text, Contains(R"text("label": "gather_object (train.py:3/4)")text"));
+}
+
+// ---- device_id and split_group ----
+
+TEST_CASE("a job that is bound to its devices has eager communicators, and may split groups",
+          "[scenarios][record]") {
+  const auto splits = [](Rank rank, const std::string& own, int numel) {
+    const std::string split =
+        call(0, "split_group", fmt::format(R"("group":1,"parent":0,"parts":[[0,1],[2,3]],"ranks":{})", own));
+    const std::string reduce =
+        call(1, "all_reduce", fmt::format(R"("group":1,"numel":[{}],"dtype":"float32")", numel));
+    std::string text = record_of(rank, 4, {split, R"(["c",0])", reduce, R"(["c",1])", finished}, "nccl");
+    return text.replace(text.find(R"("backend":"nccl")"), 0, R"("eager":true,)");
+  };
+  const RecordedScript script =
+      scripted({splits(0, "[0,1]", 4), splits(1, "[0,1]", 4), splits(2, "[2,3]", 5), splits(3, "[2,3]", 5)});
+  CHECK_THAT(script.text, Contains(R"("communicators": "eager")") &&
+                              Contains(R"({"split_group": {"split_ranks": [[0, 1], [2, 3]], "as": "g1")"));
+  CHECK(verdict_word(script.report.verdict) == "ok");
+}
+
+// ---- Interrupted recordings ----
+
+TEST_CASE("nobody is blamed for what an interrupted recording does not have", "[scenarios][record]") {
+  const std::string barrier = call(0, "barrier", R"("tag":0)");
+  const std::string asked = R"({"stack":[["/job/train.py",3,"train"]]})";
+  const std::string waits = R"({"stack":[["/job/train.py",7,"train"]],"waits":true})";
+  traces::ScriptRecord record =
+      job({record_of(0, 2, {asked}), record_of(1, 2, {barrier, R"(["c",0])", waits})});
+  CHECK(verdict_word(recorded_script(record, "recorded.json").report.verdict) == "deadlock");
+  record.was_interrupted = true;
+  const RecordedScript script = recorded_script(record, "recorded.json");
+  CHECK_THAT(script.text, Contains("// The recording was interrupted") && Contains(R"("interrupted": "0")"));
+  CHECK(verdict_word(script.report.verdict) == "limit_reached");
+  CHECK(finding(script).kind == FindingKind::interrupted);
+  CHECK(finding(script).culprits.empty());
 }
 
 // ---- How the recorded run ended ----
