@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <utility>
 
 #include <fmt/core.h>
 
 #include "sim/wording/phrasing.h"
+#include "sim/wording/wording_messages.h"
 
 namespace rollcall::check {
 namespace {
@@ -110,6 +112,60 @@ RankSet culprits_of(const std::vector<Misfit>& misfits) {
   return culprits;
 }
 
+// The rank that all pairs of ranks have in common whose sends and recvs are not equally many. Null if there is no such
+// rank, or if it could be either one of a pair.
+std::optional<Rank> only_uneven_rank(const std::map<Address, std::int64_t>& balance) {
+  std::set<std::pair<Rank, Rank>> pairs;
+  for (const auto& [address, difference] : balance) {
+    if (difference != 0) {
+      pairs.insert(std::minmax(address.from, address.to));
+    }
+  }
+  if (pairs.size() < 2) {
+    return std::nullopt;
+  }
+  for (const Rank rank : {pairs.begin()->first, pairs.begin()->second}) {
+    if (std::ranges::all_of(pairs,
+                            [&](const auto& pair) { return pair.first == rank || pair.second == rank; })) {
+      return rank;
+    }
+  }
+  return std::nullopt;
+}
+
+// True if the rank's program has calls after this one. A recorded program may end where its rank got stuck.
+bool goes_on_after(const std::vector<RankProgram>& programs, const std::pair<Rank, Call>& stuck) {
+  const auto& [rank, call] = stuck;
+  const auto program = std::ranges::find(programs, rank, &RankProgram::rank);
+  if (program == programs.end()) {
+    return false;
+  }
+  const auto made = std::ranges::find_if(program->calls, [&](const ProgramCall& each) {
+    return to_string(each.kind) == call.op && each.peer == call.peer && each.group == call.group &&
+           each.seq == call.seq;
+  });
+  return made != program->calls.end() && made + 1 != program->calls.end();
+}
+
+// The user has no send or recv to change: torch makes them, as the schedules of the stages say. A rank that leaves the
+// pattern of its calls is no suspect: a stage does so because its neighbor has another schedule.
+void explain_schedules(const std::vector<RankProgram>& programs,
+                       const std::vector<std::pair<Rank, Call>>& stuck, Finding& finding) {
+  word_schedules(finding);
+  finding.suspects.clear();
+  finding.suspicion.clear();
+  const bool are_known =
+      std::ranges::all_of(stuck, [&](const auto& message) { return goes_on_after(programs, message); });
+  const auto balance = are_known ? balance_of(programs) : std::nullopt;
+  const std::optional<Rank> uneven = balance ? only_uneven_rank(*balance) : std::nullopt;
+  if (uneven) {
+    finding.culprits = {*uneven};
+    finding.tie = false;
+    finding.cause +=
+        fmt::format("; rank {} does not exchange as many with its neighbors as they do with it", *uneven);
+  }
+}
+
 void word_ends(const Misfit& misfit, Finding& finding) {
   const auto& [send, recv] = misfit;
   const bool tags = send.group == recv.group;
@@ -155,6 +211,10 @@ bool has_stuck_messages(const Verdict& verdict) { return !stuck_messages(verdict
 
 void find_wrong_peer(Verdict& verdict, const std::vector<RankProgram>& programs) {
   const std::vector<std::pair<Rank, Call>> stuck = stuck_messages(verdict);
+  if (std::ranges::any_of(stuck, [](const auto& message) { return is_of_schedule(message.second); })) {
+    explain_schedules(programs, stuck, *finding_of(verdict));
+    return;
+  }
   const auto balance = balance_of(programs);
   const std::vector<Misfit> misfits = balance ? misfits_of(*balance) : std::vector<Misfit>();
   const auto explains = [](const Misfit& misfit, const std::pair<Rank, Call>& message) {

@@ -67,6 +67,17 @@ constexpr CycleWords mixed_batches{
 
 }  // namespace
 
+bool is_of_schedule(const Call& call) { return call.label.starts_with("pipeline."); }
+
+void word_schedules(Finding& finding) {
+  finding.cause =
+      "these messages are torch's own, between the stages of a pipeline; they fit together only if all "
+      "stages run the same schedule";
+  finding.advice =
+      "give every stage the same schedule: the same class, the same n_microbatches and the same number of "
+      "steps";
+}
+
 void word_message_cycle(bool mixes_batches, Finding& finding) {
   const CycleWords& words = mixes_batches ? mixed_batches : row_of(cycle_words, finding.kind);
   finding.cause = words.cause;

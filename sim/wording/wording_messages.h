@@ -13,6 +13,10 @@ namespace rollcall::check {
 void word_unmatched(const Evidence& evidence, const RankSet& gone, Finding& finding);
 // The same, where the other end has left after `met` such messages and this one is number `wanted` of its line.
 void word_uneven_messages(std::size_t met, std::size_t wanted, Finding& finding);
+// A call that torch makes for the schedule of a pipeline (torch/distributed/pipelining), as recorded scripts label it.
+bool is_of_schedule(const Call& call);
+// Messages of schedules that do not fit together, however they got stuck. The headline is set already.
+void word_schedules(Finding& finding);
 // Sends (or receives) that wait for each other; headline and chain are set already.
 // `mixes_batches`: the two never meet, because one is in a batch and the other is not.
 void word_message_cycle(bool mixes_batches, Finding& finding);

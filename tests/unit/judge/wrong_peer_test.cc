@@ -13,7 +13,8 @@ Message send(Rank to, std::int32_t tag = 0) { return {OpKind::send, to, tag}; }
 Message recv(Rank from, std::int32_t tag = 0) { return {OpKind::recv, from, tag}; }
 
 // Judges ranks with these programs, whose first stuck call is known.
-Finding judged(const std::vector<std::vector<Message>>& programs, Rank waiting, const Message& stuck) {
+Finding judged(const std::vector<std::vector<Message>>& programs, Rank waiting, const Message& stuck,
+               const std::string& label = "") {
   std::vector<RankProgram> all;
   for (const std::vector<Message>& program : programs) {
     all.push_back({static_cast<Rank>(all.size()), {}});
@@ -29,6 +30,7 @@ Finding judged(const std::vector<std::vector<Message>>& programs, Rank waiting, 
   call.op = to_string(stuck.kind);
   call.group = "world";
   call.peer = stuck.peer;
+  call.label = label;
   deadlock.finding.kind = FindingKind::unmatched_send;
   deadlock.finding.at = Place{call, {waiting}, {stuck.peer}};
   Verdict verdict = deadlock;
@@ -50,6 +52,28 @@ TEST_CASE("who waits for a rank that does not send, while another does, has the 
   const Finding finding = judged({{send(1)}, {recv(2)}, {}}, 1, recv(2));
   CHECK(finding.kind == FindingKind::wrong_peer);
   CHECK(finding.culprits == RankSet{1});
+}
+
+TEST_CASE("messages of a pipeline's schedules are torch's: their stage is blamed, and no send of the user",
+          "[wrong-peer]") {
+  const std::string label = "pipeline.messages (train.py:18)";
+  const std::vector<Message> first(4, send(1));
+  std::vector<Message> second(8, recv(0));
+  second.insert(second.end(), 8, send(2));
+  const std::vector<Message> third(4, recv(1));
+  const Finding finding = judged({first, second, third}, 1, recv(0), label);
+  CHECK(finding.kind == FindingKind::unmatched_send);
+  CHECK(finding.culprits == RankSet{1});
+  CHECK_THAT(finding.advice, Contains("n_microbatches"));
+
+  // Programs that end where their ranks got stuck do not say which stage is uneven.
+  const Finding cut = judged({{recv(1)}, {send(2), recv(2)}, {recv(1), recv(1)}}, 0, recv(1), label);
+  CHECK(cut.culprits.empty());
+
+  // Of two stages, either one may be wrong.
+  const Finding either = judged({first, {recv(0)}}, 0, send(1), label);
+  CHECK(either.culprits.empty());
+  CHECK_THAT(either.cause, Contains("run the same schedule"));
 }
 
 TEST_CASE("tags that differ are a tie between both ends", "[wrong-peer]") {
