@@ -4,6 +4,7 @@
 #include "sim/wording/wording.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include <fmt/core.h>
 
@@ -18,11 +19,25 @@ namespace {
 constexpr const char* even_inputs_advice =
     "wrap the loop in Join (torch.distributed.algorithms.join.Join, with enable=True), or give every rank "
     "the same number of inputs (drop_last=True, DistributedSampler)";
+constexpr const char* even_inputs_without_join_advice =
+    "give every rank the same number of inputs (drop_last=True, DistributedSampler)";
 constexpr const char* extra_call_advice =
     "move the collective out of the branch that only some ranks take, or let every rank of the group take it";
 constexpr const char* left_early_advice =
     "let every rank of the group reach this call: look for a branch, an early return or a loop bound that "
     "depends on the rank";
+
+// Join knows DistributedDataParallel, ZeroRedundancyOptimizer and the script's own Joinables, but not what torch calls
+// for these.
+bool may_be_joined(const Call& call) {
+  constexpr std::string_view others[] = {"fsdp.", "pipeline.", "dtensor."};
+  return std::ranges::none_of(others,
+                              [&](std::string_view prefix) { return call.label.starts_with(prefix); });
+}
+
+const char* advice_for_inputs(const Call& call) {
+  return may_be_joined(call) ? even_inputs_advice : even_inputs_without_join_advice;
+}
 
 const RankStatus& status_of(const Evidence& evidence, Rank rank) {
   return evidence.ranks[static_cast<std::size_t>(rank)];
@@ -132,7 +147,7 @@ void word_extra_call(const Evidence& evidence, const Place& place, Finding& find
     finding.cause = fmt::format("{} input {} when {} had run out after {}",
                                 with_verb(place.waiting, "processes", "process"), more.fewest,
                                 ranks_phrase(place.missing), fewer.most);
-    finding.advice = even_inputs_advice;
+    finding.advice = advice_for_inputs(place.call);
     return;
   }
   finding.cause = fmt::format("the {}{} is reached by {} alone", place.call.op, origin_of(place.call),
@@ -162,7 +177,7 @@ void word_left_early(const Evidence& evidence, const Place& place, Finding& find
     finding.cause = fmt::format("{} ran out of inputs after {}; {} for {} part of input {}",
                                 ranks_phrase(missing), inputs.most, with_verb(place.waiting, "waits", "wait"),
                                 is_plural(missing) ? "their" : "its", inputs.most + 1);
-    finding.advice = even_inputs_advice;
+    finding.advice = advice_for_inputs(place.call);
     return;
   }
   const std::string call = place.call.op + origin_of(place.call);
@@ -216,10 +231,11 @@ void word_uneven_steps(const RankSet& ended, std::size_t made, std::size_t wante
   finding.cause = fmt::format("{} made the {}{} {} time{}, and {} in number {}", ranks_phrase(ended),
                               place.call.op, origin_of(place.call), made, made == 1 ? "" : "s",
                               with_verb(place.waiting, "waits", "wait"), wanted);
-  finding.advice =
+  finding.advice = fmt::format(
       "let every rank run the same number of iterations: no break, continue or no_sync that depends on the "
       "rank; if inputs run out, give every rank the same number of steps (DistributedSampler, "
-      "drop_last=True), or wrap the loop in Join (torch.distributed.algorithms.join.Join)";
+      "drop_last=True){}",
+      may_be_joined(place.call) ? ", or wrap the loop in Join (torch.distributed.algorithms.join.Join)" : "");
 }
 
 void word_last_call(const RankSet& ended, const std::string& call, Finding& finding) {
