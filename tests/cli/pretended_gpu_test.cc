@@ -115,6 +115,50 @@ TEST_CASE("the job that the README begins with gets the report that it shows", "
   CHECK_THAT(contents(ROLLCALL_SOURCE_DIR "/README.md"), Contains("scenarios/hero.py\n" + shown + "```\n"));
 }
 
+TEST_CASE("a job that is bound to its devices is recorded with the communicators that it has",
+          "[record][gpu]") {
+  if (!has_torch() || recorded_torch() == "1.13") {
+    return;  // which has no device_id
+  }
+  for (const std::string answers : {"--fake", "--simulate"}) {
+    INFO(answers);
+    const Shell shell;
+    const Outcome bound = record(shell, "binds_its_device", "-n 2 " + answers);
+    INFO(bound.out << bound.err);
+    CHECK(bound.code == 0);
+    CHECK_THAT(contents(shell.path("out.json")), Contains(R"("communicators": "eager")"));
+  }
+  const Shell shell;
+  const Outcome splits = record(shell, "splits_its_world", "-n 4 --simulate");
+  INFO(splits.out << splits.err);
+  CHECK(splits.code == 0);
+  CHECK(shell.rollcall("run out.json").code == 0);
+  const Outcome late = record(shell, "is_told_of_the_device_too_late", "-n 2 --simulate");
+  CHECK_THAT(late.err, Contains("No device associated with the default pg, not safe to split"));
+}
+
+TEST_CASE("processes that a script starts have its GPUs, however they start, and other programs have not",
+          "[record][gpu]") {
+  if (!has_torch()) {
+    return;
+  }
+  const Shell shell;
+  const Outcome outcome = record(shell, "starts_children", "-n 2 --simulate");
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.code == 0);
+}
+
+TEST_CASE("nothing is pretended for a script on CPUs, although torch itself asks for GPUs", "[record][gpu]") {
+  if (!has_torch()) {
+    return;
+  }
+  const Shell shell;
+  const Outcome outcome = record(shell, "needs_no_gpu");
+  INFO(outcome.err);
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.err, !Contains("pretending"));
+}
+
 TEST_CASE("hosts have as many GPUs as ranks see", "[record][gpu]") {
   if (!has_torch()) {
     return;

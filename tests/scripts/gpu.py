@@ -1,6 +1,8 @@
 """GPU scripts, as people write them. gpu.py NAME, recorded on a machine without a GPU."""
 
+import multiprocessing
 import os
+import subprocess
 import sys
 import threading
 
@@ -11,6 +13,8 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 
 RANK = int(os.environ["RANK"])
 LOCAL_RANK = int(os.environ["LOCAL_RANK"])
+if sys.argv[1:] == ["starts_children"]:
+    torch.cuda.set_device(LOCAL_RANK)  # in this process and in those that it starts
 
 
 def begin():
@@ -160,6 +164,72 @@ def normalizes_together():
 def reduces_a_column():
     begin()
     dist.all_reduce(torch.ones(3, 2).cuda()[:, 0])  # MISTAKE reduces_a_column
+
+
+def binds_its_device():
+    """One rank sends and the other receives in a batch: with a device_id both use the group's communicator."""
+    here = torch.device("cuda", LOCAL_RANK)
+    dist.init_process_group("nccl", device_id=here)
+    tensor = torch.ones(2, device=here)
+    if RANK == 0:
+        dist.send(tensor, 1)
+    elif RANK == 1:
+        for work in dist.batch_isend_irecv([dist.P2POp(dist.irecv, tensor, 0)]):
+            work.wait()
+    torch.cuda.synchronize()
+
+
+def splits_its_world():
+    dist.init_process_group(device_id=torch.device("cuda", LOCAL_RANK))
+    assert dist.get_backend() == "nccl"
+    half = dist.split_group(split_ranks=[[0, 1], [2, 3]])
+    total = torch.tensor([float(RANK)], device="cuda")
+    dist.all_reduce(total, group=half)
+    assert total.item() == (1 if RANK < 2 else 5), total
+    pair = dist.split_group(split_ranks=[[0]], parent_pg=half)
+    if RANK % 2 == 0:
+        dist.all_reduce(total, group=pair)
+    else:
+        assert pair in (None, dist.GroupMember.NON_GROUP_MEMBER)
+    other = dist.new_group([0, 3])
+    if RANK in (0, 3):
+        dist.broadcast(total, 3, group=other)
+    dist.destroy_process_group()
+
+
+def is_told_of_the_device_too_late():
+    dist.init_process_group("nccl")
+    dist.split_group(split_ranks=[[0], [1]])  # MISTAKE is_told_of_the_device_too_late
+
+
+def looks_in_a_child(number):
+    assert torch.cuda.device_count() == int(os.environ["LOCAL_WORLD_SIZE"])
+    assert torch.ones(number).cuda().device == torch.device("cuda", LOCAL_RANK)
+
+
+def starts_children():
+    """Children of every kind have the GPUs, from their first line on: this module is imported there."""
+    begin()
+    for method in ("fork", "spawn", "forkserver"):
+        child = multiprocessing.get_context(method).Process(target=looks_in_a_child, args=(2,))
+        child.start()
+        child.join()
+        assert child.exitcode == 0, (method, child.exitcode)
+    other = subprocess.run([sys.executable, "-c", "import torch; print(torch.cuda.is_available())"],
+                           stdout=subprocess.PIPE, check=True)
+    assert other.stdout == b"False\n", other.stdout
+    dist.barrier()
+
+
+def needs_no_gpu():
+    """Torch itself asks for GPUs here, and the script does not."""
+    dist.init_process_group("gloo")
+    model = DDP(net())
+    optimizer = torch.optim.Adam(model.parameters())
+    model(torch.ones(4, 10)).sum().backward()
+    optimizer.step()
+    dist.barrier()
+    dist.destroy_process_group()
 
 
 def forgets_to_move():

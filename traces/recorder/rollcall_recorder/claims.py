@@ -33,6 +33,13 @@ _TYPE_NAMES = {torch.float32: "Float", torch.float64: "Double", torch.float16: "
                torch.bool: "Bool"}
 
 
+_OURS = __name__.partition(".")[0]
+
+
+def _package_of(frame):
+    return frame.f_globals.get("__name__", "").partition(".")[0]
+
+
 class _Now(threading.local):
     """The state of one thread."""
 
@@ -78,8 +85,10 @@ class Gpus:
                 self.announce()
 
     def asked_for_by(self, caller):
-        """Does the same, unless torch itself asks."""
-        if not caller.f_globals.get("__name__", "").startswith("torch."):
+        """Does the same, unless torch itself asks, perhaps through another function of ours."""
+        while caller is not None and _package_of(caller) == _OURS:
+            caller = caller.f_back
+        if caller is None or _package_of(caller) != "torch":
             self.asked_for()
 
     @property
@@ -113,9 +122,9 @@ class Gpus:
         finally:
             self._now.is_backward = before
 
-    def device(self, asked):
+    def device(self, asked, caller=None):
         """Returns the device that the script means: 1, "cuda", and torch.device("cuda", 1) may be the same. None
-        stays None."""
+        stays None. With `caller`, it may be torch itself that asks."""
         if asked is None:
             return None
         if isinstance(asked, int) and not isinstance(asked, bool):
@@ -124,7 +133,7 @@ class Gpus:
             asked = _raw_device(asked)
         if asked.type != "cuda":
             return _CPU if asked.type == "cpu" else asked  # "cpu:0" is where other tensors of the CPU are, too
-        self.asked_for()
+        self.asked_for() if caller is None else self.asked_for_by(caller)
         return _raw_device("cuda", self.current if asked.index is None else self.checked(asked.index))
 
 

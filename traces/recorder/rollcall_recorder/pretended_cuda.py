@@ -174,7 +174,7 @@ def _streams(gpus):
 
     class Stream:
         def __init__(self, device=None, priority=0, **_):
-            self.device = gpus.device("cuda" if device is None else device)
+            self.device = gpus.device("cuda" if device is None else device, sys._getframe(1))
             self.priority = priority
             self.stream_id = self.cuda_stream = 0
             self.device_index, self.device_type = self.device.index, 1
@@ -254,7 +254,8 @@ def _streams(gpus):
     streams, entered = {}, []  # the default streams by device; the current stream, if it is another one
 
     def default_of(device=None):
-        place = gpus.device("cuda" if device is None else device)
+        # Optimizers ask for the current stream, whatever they work on.
+        place = gpus.device("cuda" if device is None else device, sys._getframe(1))
         if place.index not in streams:
             streams[place.index] = Stream(place)
             streams[place.index].number = 0
