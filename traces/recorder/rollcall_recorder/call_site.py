@@ -55,6 +55,9 @@ _DISTRIBUTED = (os.path.join("distributed", "distributed_c10d.py"), os.path.join
 # Files that lie between a function and the reason why it communicates.
 _PLUMBING = frozenset(("overrides.py", "_ops.py", "_contextlib.py", "module.py", "_functional_collectives.py", "_dispatch.py",
                        "_fsdp_collectives.py", "eval_frame.py", "_utils.py", "_python_dispatch.py", "_compile.py"))
+# The same for whole folders: they pass operators on.
+_PLUMBING_FOLDERS = tuple(_TORCH + name + os.sep for name in ("_library", "_dynamo", "_functorch", "_higher_order_ops"))
+_BATCH_NORM = os.path.join("nn", "modules", "_functions.py")  # SyncBatchNorm's forward and backward
 # The C++ engine calls the reducer's hooks from here, without a Python frame of their own.
 _AUTOGRAD = (os.path.join("autograd", "__init__.py"), os.path.join("autograd", "graph.py"))
 
@@ -150,8 +153,10 @@ def _better_reason(known, name, path, dtype):
         return "ddp.rebuild"
     if path.endswith(_AUTOGRAD):
         return "ddp.unused_bitmap" if dtype == "int32" else "ddp.bucket"
+    if path.endswith(_BATCH_NORM):
+        return "sync_batch_norm"
     file = os.path.basename(path)
-    return None if file in _PLUMBING else os.path.splitext(file)[0] + "." + name
+    return None if path.startswith(_PLUMBING_FOLDERS) or file in _PLUMBING else os.path.splitext(file)[0] + "." + name
 
 
 def _module_of(frame):
