@@ -320,8 +320,9 @@ void Engine::compute(Duration duration) {
   }
   run_.events.add(end, wake);
   run_.scheduler->park();
-  if (aborting_) [[unlikely]] {
-    end_call();
+  // Work on the host's own threads can end the process; a GPU's error is found only by a wait.
+  if (aborting_ || (!run_.queues_calls && !interruptions_.empty())) [[unlikely]] {
+    take_interruption();
   }
   die_if_due(rank);
 }

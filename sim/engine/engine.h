@@ -172,7 +172,6 @@ class Engine final : public Backend, private Streams, private Observer {
   [[gnu::noinline]] void finish_unequally(GroupId group, const check::Slot& slot);
   void finish_message_on_device(Rank rank, const check::Message& message);
   void finish_kernel(Rank rank, Stream stream);
-  void fail_on_device(Rank rank, Interruption interruption);
 
   Work post(const Op& op);
   void wait_message(const Work& work);
@@ -254,11 +253,13 @@ class Engine final : public Backend, private Streams, private Observer {
   void complete(GroupId group, check::Slot& slot, const std::optional<cost::Contention::Past>& past);
   void settle(GroupId group, check::Slot& slot);
   void deal_fates(GroupId group, check::Slot& slot);
+  void end_elsewhere(GroupId group, const check::Slot& slot);
   bool let_some_through();
   bool let_some_through(GroupId group, check::Slot& slot);
   void detach(Rank member, check::Slot& slot) const;
   void wake(Rank rank);
   void wake_interrupted(Rank rank, Interruption interruption);
+  void interrupt_rank(Rank rank, Interruption interruption);
 
   void at_deadlock();
   void notify_settled();

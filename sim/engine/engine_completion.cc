@@ -106,6 +106,7 @@ void Engine::deal_fates(GroupId group, Slot& slot) {
     finish_on_devices(group, slot);
     return;
   }
+  end_elsewhere(group, slot);
   std::vector<Rank> staying;
   for (const Rank rank : std::exchange(slot.waiters, {})) {
     const auto member = static_cast<std::size_t>(run_.status[static_cast<std::size_t>(rank)].group_rank);
@@ -123,6 +124,29 @@ void Engine::deal_fates(GroupId group, Slot& slot) {
     }
   }
   slot.waiters = std::move(staying);
+}
+
+// A call that its process does not survive ends it whether its rank waits for the call or does something else.
+void Engine::end_elsewhere(GroupId group, const Slot& slot) {
+  const RankList& ranks = run_.members[group].ranks;
+  for (std::size_t member = 0; member < slot.fates.size(); ++member) {
+    const Rank rank = ranks[member];
+    const RankStatus::State state = run_.status[static_cast<std::size_t>(rank)].state;
+    const bool is_alive = state == RankStatus::State::running || state == RankStatus::State::waiting;
+    if (slot.fates[member] == Fate::crashes && is_alive &&
+        std::ranges::find(slot.waiters, rank) == slot.waiters.end()) {
+      interrupt_rank(rank, {true, slot.failures[member]});
+    }
+  }
+}
+
+// Interrupts the rank's wait, or the next one.
+void Engine::interrupt_rank(Rank rank, Interruption interruption) {
+  if (run_.status[static_cast<std::size_t>(rank)].state == RankStatus::State::waiting) {
+    wake_interrupted(rank, std::move(interruption));
+  } else {
+    interruptions_.emplace(rank, std::move(interruption));
+  }
 }
 
 // On backends whose collectives are messages, some members get through although others never arrive. This is checked

@@ -348,7 +348,8 @@ void Engine::finish_unequally(GroupId group, const Slot& slot) {
     DeviceQueue& device = devices_[static_cast<std::size_t>(rank)];
     if (fate != Fate::completes) {
       device.finish_collective(table, member);
-      fail_on_device(rank, {fate == Fate::crashes, slot.failures[static_cast<std::size_t>(member)]});
+      // The host gets the error of its GPU when it waits.
+      interrupt_rank(rank, {fate == Fate::crashes, slot.failures[static_cast<std::size_t>(member)]});
       continue;
     }
     if (device.advance(table, member) != nullptr) {
@@ -369,15 +370,6 @@ void Engine::finish_kernel(Rank rank, Stream stream) {
   }
   devices_[static_cast<std::size_t>(rank)].finish_kernel(stream);
   pump(rank);
-}
-
-// The host gets the error of its GPU when it next waits, or now if it is waiting.
-void Engine::fail_on_device(Rank rank, Interruption interruption) {
-  if (run_.status[static_cast<std::size_t>(rank)].state == RankStatus::State::waiting) {
-    wake_interrupted(rank, std::move(interruption));
-  } else {
-    interruptions_.emplace(rank, std::move(interruption));
-  }
 }
 
 }  // namespace rollcall::sim

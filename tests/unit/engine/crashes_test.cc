@@ -83,6 +83,23 @@ TEST_CASE("a receive that a dead rank had posted meets nobody", "[faults][fiber]
   }
 }
 
+TEST_CASE("a call that its process does not survive ends it, whatever the rank does meanwhile",
+          "[faults][fiber]") {
+  for (const Duration busy : {Duration(0), 10 * millisecond}) {
+    const Report report = run({.world_size = 4, .backend = "gloo"}, [busy](Rank rank) {
+      if (rank < 3) {
+        all_reduce(Tensor::ones({64}));
+        return;
+      }
+      all_reduce(Tensor::ones({1}), {.async_op = true});  // is sent 64 / 8 elements
+      compute(busy);
+      all_reduce(Tensor::ones({8}));
+    });
+    CHECK(report.of(3).state == RankClass::State::crashed);
+    CHECK(finding_of(report.verdict)->kind == FindingKind::numel_mismatch);
+  }
+}
+
 TEST_CASE("a group is not made without a rank that died waiting for it", "[faults][fiber]") {
   const Report report = run(dying(1, 10 * millisecond, "gloo"), [](Rank rank) {
     if (rank == 0) {
