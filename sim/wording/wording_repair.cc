@@ -1,6 +1,9 @@
 #include "sim/wording/wording_repair.h"
 
 #include <algorithm>
+#include <iterator>
+#include <string>
+#include <vector>
 
 #include <fmt/core.h>
 
@@ -81,10 +84,24 @@ std::int64_t number_of(const ProgramCall& like, const RankProgram& program, std:
 
 enum class Mistake { left_out, extra, moved, other_group, other_peer, other_call };
 
+// True if an edit makes the calls that it drops in another order.
+bool only_reorders(std::span<const ProgramCall> out, std::span<const ProgramCall> in) {
+  const auto words_of = [](std::span<const ProgramCall> calls) {
+    std::vector<std::string> words;
+    std::ranges::transform(calls, std::back_inserter(words), call_words);
+    std::ranges::sort(words);
+    return words;
+  };
+  return out.size() > 1 && out.size() == in.size() && words_of(out) == words_of(in);
+}
+
 // The mistake behind the first edit needed, which determines what the others are about.
 Mistake mistake_of(std::span<const CallEdit> edits, const RankProgram& program) {
   const CallEdit& first = edits.front();
   const std::span<const ProgramCall> out = dropped_by(first, program);
+  if (only_reorders(out, first.inserted)) {
+    return Mistake::moved;
+  }
   if (!out.empty() && !first.inserted.empty()) {
     const ProgramCall& old_call = out.front();
     const ProgramCall& new_call = first.inserted.front();
