@@ -213,7 +213,7 @@ class Interpreter {
     }
     rollcall::print(compose(frame_, print.text));
     if (has_tensor) {
-      frame_.stream_order().await_on_host(current_stream());
+      frame_.wait_on_host();
     }
     return at_ + 1;
   }
@@ -231,7 +231,7 @@ class Interpreter {
     } else {
       frame_.set(item.variable, whole_number(frame_.read(item.tensor)));
     }
-    frame_.stream_order().await_on_host(current_stream());
+    frame_.wait_on_host();
     return at_ + 1;
   }
 

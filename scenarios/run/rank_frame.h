@@ -128,6 +128,12 @@ class RankFrame {
   bool has_streams() const { return uses_.has_streams(); }
   // What orders its streams.
   StreamOrder& stream_order() { return uses_.order(); }
+  // The host has waited for the current stream. Without several streams, nobody asks for their order.
+  void wait_on_host() {
+    if (has_streams()) {
+      stream_order().await_on_host(current_stream());
+    }
+  }
 
   // The time that a compute of this duration takes now: up to `most` millionths more, drawn from the run's seed.
   Duration with_jitter(Duration duration, std::int64_t most) {

@@ -265,7 +265,7 @@ void run_collective(RankFrame& frame, const Collective& call, Site site, std::ve
     block_host(frame);
   }
   if (call.kind == OpKind::barrier && !call.async_op) {
-    frame.stream_order().await_on_host(current_stream());
+    frame.wait_on_host();
   }
   if (defers) {
     unfinished->push_back(work);

@@ -417,10 +417,6 @@ void agree(const std::vector<LogFact>& facts, const Diagnosis& log, const std::s
   }
 }
 
-}  // namespace
-
-namespace {
-
 // An error that a culprit survived, or that only one of its threads died of, may be why it is late: the last one.
 void add_own_error(const std::vector<LogFact>& facts, Diagnosis& diagnosis) {
   const auto own = std::find_if(facts.rbegin(), facts.rend(), [&diagnosis](const LogFact& fact) {

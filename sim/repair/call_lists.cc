@@ -173,13 +173,14 @@ std::vector<std::uint32_t> CallLists::group_numbers(const std::vector<ProgramGro
     numbers.push_back(known == group_names_.end() ? open : known->second);
   }
   for (std::size_t i = 0; i < groups.size(); ++i) {
+    if (numbers[i] != open) {
+      continue;
+    }
     const std::vector<std::uint32_t>& alike = groups_of_[groups[i].ranks];
     const auto free = std::ranges::find_if(
         alike, [&](std::uint32_t number) { return std::ranges::find(numbers, number) == numbers.end(); });
-    if (numbers[i] == open) {
-      numbers[i] = free == alike.end() ? new_group(groups[i].ranks) : *free;
-      group_names_.try_emplace({groups[i].ranks, groups[i].name}, numbers[i]);
-    }
+    numbers[i] = free == alike.end() ? new_group(groups[i].ranks) : *free;
+    group_names_.try_emplace({groups[i].ranks, groups[i].name}, numbers[i]);
   }
   return numbers;
 }
@@ -207,8 +208,8 @@ void CallLists::list(const RankProgram& program) {
   own.program = &program;
   Places places;
   // A program that names no groups makes all its calls on the world.
-  const std::vector<std::uint32_t> numbers =
-      group_numbers(program.groups.empty() ? std::vector<ProgramGroup>(1) : program.groups);
+  const std::vector<ProgramGroup> world(1);
+  const std::vector<std::uint32_t> numbers = group_numbers(program.groups.empty() ? world : program.groups);
   are_by_use_ = are_by_use_ || std::ranges::any_of(program.groups, &ProgramGroup::is_by_use);
   own.calls.reserve(program.calls.size());
   for (const ProgramCall& call : program.calls) {
