@@ -278,6 +278,11 @@ void RankScheduler::enter(Rank rank) {
 }
 
 [[gnu::noinline]] void RankScheduler::give_back_stack() const {
+  // The call into the kernel can cost more than the rest of a rank's run, so it must save much memory.
+  constexpr std::size_t kept_max = 32'768;  // stacks of which a page each may stay: 128 MiB
+  if (contexts_.size() <= kept_max) {
+    return;
+  }
   impl_->arena->give_back(static_cast<std::size_t>(running_), __builtin_frame_address(0));
 }
 

@@ -43,7 +43,8 @@ class RankScheduler {
   // Puts a parked rank at the end of the ready queue.
   void make_ready(Rank rank);
 
-  // Called when the running rank is about to end and was deep in its stack, as after an exception: frees the pages.
+  // Called when the running rank is about to end and was deep in its stack, as after an exception: frees the pages
+  // if there are so many ranks that this matters.
   void give_back_stack() const;
 
   // The rank that is running.
