@@ -34,7 +34,7 @@ inline bool has_torch() {
     const bool found =
         Shell().rollcall("record --world-size 1 " + script("mistakes") + " never_initializes").code != 77;
     if (!found) {
-      WARN("no python3 with torch here (Debian: python3-torch): scripts are not recorded");
+      WARN("skipped: no python3 with torch (Debian's package python3-torch)");
     }
     return found;
   }();

@@ -48,6 +48,17 @@ std::optional<Excuse> was_stopped(const Facts&, const Facts& real) {
                       : std::nullopt;
 }
 
+// The calls that did meet may show what is wrong before the deadline, while other ranks are still on their way.
+std::optional<Excuse> was_stopped_at_work(const Facts& simulated, const Facts& real) {
+  const auto is_at_work = [](const RankFact& rank) {
+    return rank.state == to_string(RankClass::State::running);
+  };
+  if (simulated.verdict != real.verdict || !std::ranges::any_of(real.ranks, is_at_work)) {
+    return std::nullopt;
+  }
+  return Excuse{"real ranks were still at work when the run reached its deadline; use a longer one", "ranks"};
+}
+
 // A race says that some run goes wrong, not that this one does.
 std::optional<Excuse> is_a_race(const Facts& simulated, const Facts& real) {
   if (simulated.verdict != "race" || real.verdict == "race") {
@@ -164,9 +175,9 @@ std::optional<Excuse> ended_ahead_of_its_gpu(const Facts& simulated, const Facts
   return Excuse{"which calls a GPU had completed when its rank raised or died is chance", "calls"};
 }
 
-constexpr auto excuses = {lacks_something,      was_stopped,      is_a_race,
-                          received_from_others, lost_a_rank,      timed_out,
-                          made_other_groups,    ran_into_a_limit, ended_ahead_of_its_gpu};
+constexpr auto excuses = {
+    lacks_something, was_stopped,       is_a_race,        received_from_others, lost_a_rank,
+    timed_out,       made_other_groups, ran_into_a_limit, was_stopped_at_work,  ended_ahead_of_its_gpu};
 
 }  // namespace
 

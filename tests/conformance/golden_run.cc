@@ -32,6 +32,7 @@ sim::Options options_of(const GoldenCase& golden, const Program& program) {
       .timeline = true,
       .timeout = golden.timeout,
       .finished_ranks_exit = golden.finished_ranks_exit,
+      .tries_repairs = false,  // what the ranks do is compared, and not what would help them
   };
   for (std::size_t i = 0; i < program.groups.size(); ++i) {
     options.groups.push_back({.name = "g" + std::to_string(i + 1), .ranks = program.groups[i]});

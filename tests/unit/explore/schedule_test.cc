@@ -35,7 +35,7 @@ void race(Rank rank) {
 }
 
 Report run_with(Decisions& decisions, void (*program)(Rank) = race) {
-  return run({.world_size = 2, .backend = "gloo", .decisions = &decisions}, program);
+  return run_once({.world_size = 2, .backend = "gloo", .decisions = &decisions}, program);
 }
 
 }  // namespace

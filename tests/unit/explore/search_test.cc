@@ -175,13 +175,14 @@ void perform(const Step& step, Rank rank, std::size_t number) {
 
 RunSchedule runner_of(const RandomProgram& program) {
   return [&program](Decisions& decisions) {
-    return run({.world_size = static_cast<Rank>(program.size()), .backend = "gloo", .decisions = &decisions},
-               [&](Rank rank) {
-                 const std::vector<Step>& steps = program[static_cast<std::size_t>(rank)];
-                 for (std::size_t i = 0; i < steps.size(); ++i) {
-                   perform(steps[i], rank, i);
-                 }
-               });
+    return run_once(
+        {.world_size = static_cast<Rank>(program.size()), .backend = "gloo", .decisions = &decisions},
+        [&](Rank rank) {
+          const std::vector<Step>& steps = program[static_cast<std::size_t>(rank)];
+          for (std::size_t i = 0; i < steps.size(); ++i) {
+            perform(steps[i], rank, i);
+          }
+        });
   };
 }
 
@@ -322,8 +323,7 @@ TEST_CASE("with at most so many steps from the usual way, a search says that it 
   CHECK(bounded.tally.schedules() < whole.tally.schedules());
 }
 
-TEST_CASE("a search estimates how many schedules there are, and then finds that many",
-          "[explore][fiber]") {
+TEST_CASE("a search estimates how many schedules there are, and then finds that many", "[explore][fiber]") {
   const scenario::Scenario scenario =
       scenario::load_scenario(ROLLCALL_SOURCE_DIR "/tests/data/explore/work_queue.json");
   run_on_threads(1, [&](std::uint32_t) {
@@ -343,7 +343,7 @@ TEST_CASE("a search estimates how many schedules there are, and then finds that 
 TEST_CASE("a program that leaves nothing to timing is explored by one run", "[explore][fiber]") {
   const Exploration found = explore(
       [](Decisions& decisions) {
-        return run({.world_size = 64, .backend = "gloo", .decisions = &decisions}, [](Rank rank) {
+        return run_once({.world_size = 64, .backend = "gloo", .decisions = &decisions}, [](Rank rank) {
           for (int i = 0; i < 20; ++i) {
             all_reduce(Tensor::ones({10}));
             const Tensor given = Tensor::ones({10});

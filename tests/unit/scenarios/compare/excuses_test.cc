@@ -107,4 +107,13 @@ TEST_CASE("real ranks stopped by a limit are somewhere else in their loop", "[co
   CHECK(judged("verdict", few, facts("ok", {rank("finished", {call("completed")})})) == "differs");
 }
 
+TEST_CASE("real ranks that the deadline met at work are not judged, and their verdict is", "[compare]") {
+  const Facts met = facts("mismatch", {rank("waiting in all_reduce #0 on world", {call("pending")})});
+  const Facts late = facts("mismatch", {rank("running", {})});
+  CHECK_THAT(judged("ranks", met, late), Contains("use a longer one"));
+  CHECK_THAT(judged("calls", met, late), Contains("use a longer one"));
+  CHECK(judged("ranks", met, facts("mismatch", {rank("finished", {})})) == "differs");
+  CHECK(judged("verdict", met, facts("ok", {rank("running", {})})) == "differs");
+}
+
 }  // namespace rollcall::compare
