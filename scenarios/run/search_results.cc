@@ -11,6 +11,7 @@
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/json/source.h"
 #include "sim/explore/explore.h"
+#include "sim/explore/race.h"
 #include "viz/json/json_report.h"
 
 namespace rollcall::scenario {
@@ -102,6 +103,7 @@ Report join(const std::vector<Part>& parts) {
     joined.schedules += part.report.schedules;
     sum.distinct += search.distinct;
     sum.cut += search.cut;
+    sum.differences_are_races = sum.differences_are_races || search.differences_are_races;
     sum.space = std::max(sum.space, search.space);
   }
   const std::int64_t whole = std::ranges::count_if(parts, &Part::is_whole);
@@ -138,8 +140,7 @@ MergedResult merge_results(const std::vector<NamedResult>& results) {
   require_one_search(parts);
   const Report joined = join(parts);
   const std::vector<rollcall::Outcome>& outcomes = joined.search->outcomes;
-  const auto is_ok = [](const rollcall::Outcome& outcome) { return outcome.verdict == "ok"; };
-  const bool is_race = std::ranges::any_of(outcomes, is_ok) && !std::ranges::all_of(outcomes, is_ok);
+  const bool is_race = joined.search->differences_are_races && !sim::agree(outcomes);
   const std::string verdict(is_race ? "race" : verdict_word(joined.verdict));
   auto json = nlohmann::ordered_json::parse(viz::json_report(joined));
   json["verdict"] = verdict;  // as one search would call it, though each part had a single outcome

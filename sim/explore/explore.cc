@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdio>
 #include <exception>
-#include <mutex>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -25,8 +25,10 @@ struct Part {
   bool was_ordered_by_clock = false;
   bool has_drawn_delays = false;
   bool ranks_decide = false;
-  bool is_lost = false;        // states should have been compared, but could not be
-  bool was_surprised = false;  // a run received from any source where the usual one does not
+  std::optional<bool> is_usual_ok{};
+  bool is_lost = false;  // states should have been compared, but could not be
+  bool was_surprised =
+      false;  // a run received from any source, or looked at the clock, where the usual one does not
   std::size_t decisions_max = 0;
 };
 
@@ -40,6 +42,7 @@ void add(Part& sum, Part part) {
   sum.was_ordered_by_clock = sum.was_ordered_by_clock || part.was_ordered_by_clock;
   sum.has_drawn_delays = sum.has_drawn_delays || part.has_drawn_delays;
   sum.ranks_decide = sum.ranks_decide || part.ranks_decide;
+  sum.is_usual_ok = sum.is_usual_ok ? sum.is_usual_ok : part.is_usual_ok;
   sum.is_lost = sum.is_lost || part.is_lost;
   sum.was_surprised = sum.was_surprised || part.was_surprised;
   sum.decisions_max = std::max(sum.decisions_max, part.decisions_max);
@@ -57,8 +60,8 @@ class Search {
         first_number_(first_number) {}
 
   // Searches at most `most` schedules, depth first. If states are compared, runs that are cut count as well.
-  Part depth_first(std::int64_t most, bool compares_states = false) {
-    return on_threads([&](std::uint32_t worker, std::uint32_t workers) {
+  Part depth_first(std::int64_t most, int jobs, bool compares_states = false) {
+    return on_threads(jobs, [&](std::uint32_t worker, std::uint32_t workers) {
       const std::int64_t share = most / workers + (worker < most % workers ? 1 : 0);
       return walk_tree(share, {options_.shard.index * workers + worker, options_.shard.count * workers},
                        compares_states);
@@ -67,7 +70,7 @@ class Search {
 
   // Samples schedules at random, from number `first` on.
   Part sample(std::int64_t first, std::int64_t most, std::size_t expected_decisions) {
-    return on_threads([&](std::uint32_t worker, std::uint32_t workers) {
+    return on_threads(options_.jobs, [&](std::uint32_t worker, std::uint32_t workers) {
       return options_.scheduler == Scheduler::pct
                  ? draw<PriorityDecisions>(first + worker, most, workers, expected_decisions)
                  : draw<RandomDecisions>(first + worker, most, workers, expected_decisions);
@@ -80,8 +83,8 @@ class Search {
   // All threads must search with the same knowledge of the ranks that receive from any source, or their parts would not
   // fit together. Runs show which ranks do, usually the first one.
   template <typename Work>
-  Part on_threads(const Work& work) {
-    const auto workers = static_cast<std::uint32_t>(std::max(options_.jobs, 1));
+  Part on_threads(int jobs, const Work& work) {
+    const auto workers = static_cast<std::uint32_t>(std::max(jobs, 1));
     while (true) {
       std::vector<Part> parts(workers);
       run_on_threads(workers, [&](std::uint32_t worker) { parts[worker] = work(worker, workers); });
@@ -116,13 +119,19 @@ class Search {
         part.was_surprised = !is_first;
         return part;
       }
+      if (is_first) {  // even if the usual schedule belongs to another slice
+        part.is_usual_ok = kind_of(report.verdict) == FindingKind::ok;
+      }
+      const bool is_new = note(part, tree);
+      part.was_surprised = part.was_surprised || (is_new && !is_first);
       part.is_lost = tree.is_lost();
       if (part.is_lost) {
         return part;
       }
       if (!tree.was_cut() && !tree.was_skipped()) {
-        // Of several threads, the one with the lower number comes first.
-        const auto number = static_cast<std::uint64_t>(part.tally.schedules()) * slice.count + slice.index;
+        // The usual schedule comes first. Of several threads, the one with the lower number does.
+        const auto number =
+            is_first ? 0 : static_cast<std::uint64_t>(part.tally.schedules()) * slice.count + slice.index + 1;
         count(part, number, tree, std::move(report));
         tell(part, tree.share_done(), slice.count);
       } else if (tree.was_cut()) {
@@ -151,6 +160,7 @@ class Search {
           static_cast<std::uint64_t>(i) * options_.shard.count + options_.shard.index;
       begin(log, derived_seed(options_.seed, number), expected);
       Report report = run_(log);
+      note(part, log);
       expected = std::max(expected, log.schedule().decisions);
       count(part, number, log, std::move(report));
       tell(part, 0, step);
@@ -168,12 +178,18 @@ class Search {
     log.begin(seed, options_.deviations_max.value_or(usual_changes), expected);
   }
 
+  // Every run shows how the program has to be searched, even if it belongs to another slice: all slices have to be
+  // searched alike. Returns true if this run was the first to show something.
+  static bool note(Part& part, const DecisionLog& log) {
+    const auto set = [](bool& known, bool is) { return is && !std::exchange(known, true); };
+    const bool clock = set(part.has_looked_at_clock, log.has_looked_at_clock());
+    const bool order = set(part.was_ordered_by_clock, log.was_ordered_by_clock());
+    const bool delays = set(part.has_drawn_delays, log.has_drawn_delays());
+    set(part.ranks_decide, log.met(Decision::Kind::branch) || log.met(Decision::Kind::thread));
+    return clock || order || delays;
+  }
+
   void count(Part& part, std::uint64_t number, const DecisionLog& log, Report report) {
-    part.has_looked_at_clock = part.has_looked_at_clock || log.has_looked_at_clock();
-    part.was_ordered_by_clock = part.was_ordered_by_clock || log.was_ordered_by_clock();
-    part.has_drawn_delays = part.has_drawn_delays || log.has_drawn_delays();
-    part.ranks_decide =
-        part.ranks_decide || log.met(Decision::Kind::branch) || log.met(Decision::Kind::thread);
     part.decisions_max = std::max(part.decisions_max, log.schedule().decisions);
     part.tally.count(first_number_ + number, log.schedule(), log.deciders(), log.space(), std::move(report));
   }
@@ -220,7 +236,9 @@ std::vector<std::string> bounds_of(const Part& part, const ExploreOptions& optio
   }
   if (options.shard.count > 1 && part.was_surprised) {
     bounds.push_back(
-        "a schedule receives from anyone where the usual one does not, so the parts may not fit together");
+        "a schedule receives from anyone, or looks at the clock, where the usual one does not, so the parts "
+        "may "
+        "not fit together");
   }
   if (options.shard.count > 1) {
     bounds.push_back(to_bound(options.shard));
@@ -228,7 +246,8 @@ std::vector<std::string> bounds_of(const Part& part, const ExploreOptions& optio
   return bounds;
 }
 
-// How many schedules are tried before states are compared, which costs more per schedule.
+// How many schedules one thread tries before there are several, and before states are compared, which costs more per
+// schedule. So a search that ends here gives the same report with any number of threads.
 constexpr std::int64_t few = 500;
 
 Part search(Search& search, const ExploreOptions& options) {
@@ -238,12 +257,13 @@ Part search(Search& search, const ExploreOptions& options) {
   }
   const bool is_mixed = options.scheduler == Scheduler::automatic && options.schedules > 1;
   const std::int64_t most = is_mixed ? (options.schedules + 1) / 2 : options.schedules;
-  Part part = search.depth_first(options.reduces && !options.deviations_max ? std::min(most, few) : most);
-  if (!part.is_complete && !part.is_bounded && part.tally.schedules() < most && !search.is_interrupted()) {
-    part = search.depth_first(2 * options.schedules, true);  // most of them end early
-    if (part.is_lost || !part.is_complete) {
-      part = search.depth_first(most);
-    }
+  const auto is_over = [&](const Part& part) { return part.is_complete || search.is_interrupted(); };
+  Part part = search.depth_first(std::min(most, few), 1);
+  if (!is_over(part) && most > few && options.reduces && !options.deviations_max) {
+    part = search.depth_first(2 * options.schedules, options.jobs, true);  // most of them end early
+  }
+  if (part.is_lost || (!is_over(part) && most > few)) {
+    part = search.depth_first(most, options.jobs);
   }
   const std::int64_t left = options.schedules - part.tally.schedules();
   if (is_mixed && !part.is_complete && !part.is_bounded && left > 0) {
@@ -301,6 +321,7 @@ Exploration explore(const RunSchedule& run, const ExploreOptions& options) {
     result.interrupted = searcher.is_interrupted();
     result.exhaustive = result.bounds.empty();
     result.ranks_decide = part.ranks_decide;
+    result.is_usual_ok = part.is_usual_ok;
     result.tally = std::move(part.tally);
     return result;
   }

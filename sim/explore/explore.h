@@ -51,6 +51,7 @@ struct Exploration {
   bool interrupted = false;
   // True if some rank takes a way by timing (`choice`, `parallel`); otherwise only calls race.
   bool ranks_decide = false;
+  std::optional<bool> is_usual_ok{};  // the outcome of the usual schedule, if it was run
 };
 
 // Throws what `run` throws. With several jobs, `run` is called on several threads at once.

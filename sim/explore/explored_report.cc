@@ -27,12 +27,11 @@ SearchResult result_of(const Exploration& found, const ReplayLine& replay) {
   result.space = found.tally.space();
   result.bounds = found.bounds;
   result.interrupted = found.interrupted;
+  // If ranks make no decisions and the usual run fails, timing is not the reason.
+  const std::vector<Ending>& endings = found.tally.endings();
+  result.differences_are_races =
+      found.ranks_decide || found.is_usual_ok.value_or(!endings.empty() && endings.front().is_ok());
   return result;
-}
-
-// If ranks make no decisions and the usual run fails, timing is not the reason.
-bool is_race(const Exploration& found, const SearchResult& result) {
-  return !agree(result.outcomes) && (found.ranks_decide || found.tally.endings().front().is_ok());
 }
 
 }  // namespace
@@ -49,7 +48,7 @@ Report report_of(const Exploration& found, const ReplayLine& replay) {
   const Ending* failure = found.tally.first_failure();
   const Ending& shown = failure != nullptr ? *failure : found.tally.endings().front();
   Report report = shown.report;
-  if (is_race(found, result)) {
+  if (result.differences_are_races && !agree(result.outcomes)) {
     report.verdict = race_of(shown.report.verdict, shown.deciders, result.outcomes, found.tally.schedules());
   }
   report.schedules = found.tally.schedules();

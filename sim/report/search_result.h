@@ -29,6 +29,8 @@ struct SearchResult {
   double space = 1;                    // the estimated number of schedules
   std::vector<std::string> bounds;     // why the search is not exhaustive: one sentence each
   bool interrupted = false;
+  // Outcomes that differ are a race: ranks decide by timing, or the usual schedule is ok.
+  bool differences_are_races = false;
 };
 
 }  // namespace rollcall

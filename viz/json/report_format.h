@@ -251,6 +251,7 @@ void members(auto& visit, Any<SearchResult> auto& search) {
     coverage.some("bounds", search.bounds);
   });
   visit.some("interrupted", search.interrupted);
+  visit.some("differences_are_races", search.differences_are_races);
 }
 
 void members(auto& visit, Any<SourceLine> auto& line) {

@@ -149,6 +149,9 @@ std::string outcomes_phrase(const Report& report) {
 }
 
 std::string search_phrase(const Report& report, const SearchResult& search) {
+  if (report.schedules == 0) {
+    return "none";
+  }
   std::string text;
   for (const Outcome& outcome : search.outcomes) {
     text += fmt::format("{}{} x {}", text.empty() ? "" : ", ", outcome.count,
@@ -157,7 +160,8 @@ std::string search_phrase(const Report& report, const SearchResult& search) {
   if (report.exhaustive) {
     return text + (report.schedules == 1 ? "; nothing depends on timing" : "; the search was exhaustive");
   }
-  return fmt::format("{}; about {:.3g} schedules are possible", text, search.space);
+  return fmt::format("{}; about {:.3g} {} possible", text, search.space,
+                     search.space == 1 ? "schedule is" : "schedules are");
 }
 
 std::string repair_phrase(const Finding& finding, std::string_view proof) {

@@ -64,7 +64,11 @@ class ReportWriter {
       (page_.*put)(fmt::format("error[{}]", verdict_word(report_.verdict)), Look::error, finding->headline);
     } else {
       const std::string name = report_.scenario.empty() ? "" : report_.scenario + ": ";
-      (page_.*put)("ok", Look::good, name + success_phrase(report_));
+      if (report_.schedules == 0) {
+        (page_.*put)("not run", Look::plain, name + "none of its schedules");
+      } else {
+        (page_.*put)("ok", Look::good, name + success_phrase(report_));
+      }
     }
   }
 
