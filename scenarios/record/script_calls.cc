@@ -73,7 +73,7 @@ Work collective_of(OpKind kind, const ScriptCall& call, const ProcessGroup& grou
       .inputs = &tensors.given,
       .outputs = &tensors.filled,
       .root = call.root.value_or(0),
-      .options = {parse_reduce_op(call.reduce_op).value_or(ReduceOp::sum), group, true, 1},
+      .options = {parse_reduce_op(call.reduce_op).value_or(ReduceOp::sum), group, true, call.factor},
       .splits = &splits};
   if (const Device device = device_of(call); !has_tensor(kind) && device != this_rank().device) {
     arguments.device_ids = {device.index};

@@ -376,6 +376,9 @@ class StatementWriter {
     }
     if (!call.reduce_op.empty() && call.reduce_op != "SUM") {
       arguments["reduce_op"] = call.reduce_op;
+      if (call.factor != 1) {
+        arguments["factor"] = call.factor;
+      }
     }
     if (call.root && *call.root != 0) {
       arguments[sends_from_root(call.op) ? "src" : "dst"] = *call.root;

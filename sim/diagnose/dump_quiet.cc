@@ -290,8 +290,9 @@ Diagnosis judge_quiet(const DumpCase& job) {
           "Flight Recorder dumps: a profiler's trace holds finished calls only, so no hang shows in it");
     }
     if (std::all_of(job.view.ranks.begin(), job.view.ranks.end(),
-                    [](const RankOps& ops) { return ops.dump->records.empty() && !ops.dump->has_states; })) {
+                    [](const RankOps& ops) { return ops.dump->records.empty(); })) {
       diagnosis.confidence = Diagnosis::Confidence::low;
+      diagnosis.may_be_healthy = true;
       finding.headline = "the recordings hold no calls between ranks, so they show nothing";
     }
     doubt_standing(job, diagnosis);

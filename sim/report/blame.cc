@@ -33,7 +33,8 @@ Confidence confidence_in_blame(const Verdict& verdict) {
     return Confidence::low;
   }
   if (finding->repair && !finding->repair->steps.empty()) {
-    return finding->repair->alternatives == 0 ? Confidence::high : Confidence::medium;
+    const bool is_proven = finding->repair->alternatives == 0 && !finding->repair->is_partial;
+    return is_proven ? Confidence::high : Confidence::medium;
   }
   if (const auto* deadlock = std::get_if<Deadlock>(&verdict);
       deadlock != nullptr && !deadlock->cycle.empty()) {

@@ -148,6 +148,28 @@ TEST_CASE("processes that a script starts have its GPUs, however they start, and
   CHECK(outcome.code == 0);
 }
 
+TEST_CASE("groups on Gloo beside NCCL, factors of sums and what asks for NCCL do what they do on GPUs",
+          "[record][gpu]") {
+  if (!has_torch()) {
+    return;
+  }
+  const bool tells_factors = recorded_torch() != "1.13";  // before the shell: both use one folder
+  const Shell shell;
+  for (const std::string name : {"mixes_backends", "scales_first"}) {
+    INFO(name);
+    if (name == "scales_first" && !tells_factors) {
+      CHECK_THAT(record(shell, name, "-n 2 --simulate").err, Contains("does not tell the factor"));
+      continue;
+    }
+    const Outcome outcome = record(shell, name, "-n 4 --simulate");
+    INFO(outcome.out << outcome.err);
+    CHECK(outcome.code == 0);
+    CHECK(shell.rollcall("run out.json").code == 0);
+  }
+  const Outcome sparse = record(shell, "sends_sparse_gradients", "-n 2 --simulate");
+  CHECK_THAT(sparse.err, Contains("all_reduce of sparse tensors cannot be recorded"));
+}
+
 TEST_CASE("nothing is pretended for a script on CPUs, although torch itself asks for GPUs", "[record][gpu]") {
   if (!has_torch()) {
     return;

@@ -100,6 +100,14 @@ TEST_CASE("the dumps of real jobs get the verdict and the ranks that are to blam
   }
 }
 
+TEST_CASE("dumps that hold no call show nothing, and do not say that all is well",
+          "[flight-recorder][real-dumps]") {
+  const fs::path set = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/fr_jobs/misdirected_isend_4";
+  const Diagnosis diagnosis = diagnose_folders({set / "pickle"});
+  CHECK(diagnosis.may_be_healthy);
+  CHECK_THAT(diagnosis.finding.headline, Contains("they show nothing"));
+}
+
 TEST_CASE("real jobs with nothing wrong raise no alarm, at whatever moment they are dumped",
           "[flight-recorder][real-dumps]") {
   const std::vector<fs::path> sets = real_sets("fr_healthy");

@@ -262,5 +262,34 @@ def says_where_it_is():
     dist.init_process_group()
 
 
+def mixes_backends():
+    """Asks for NCCL as frameworks do, and makes a group on Gloo beside it, which has barriers with a limit."""
+    assert dist.is_nccl_available()
+    assert dist.ProcessGroupNCCL.Options(is_high_priority_stream=True).is_high_priority_stream
+    begin()
+    hosts = dist.new_group(backend="gloo")
+    assert dist.get_backend(hosts) == "gloo"
+    dist.monitored_barrier(hosts)
+    tensor = torch.ones(4, device="cuda")
+    dist.all_reduce(tensor)
+    assert tensor.tolist() == [float(dist.get_world_size())] * 4
+
+
+def scales_first():
+    """Sums with a factor for each member, as FSDP does for a gradient_divide_factor."""
+    make = getattr(dist, "_make_nccl_premul_sum", None)
+    begin()
+    if make is None:
+        return
+    tensor = torch.ones(4, device="cuda")
+    dist.all_reduce(tensor, op=make(0.5))
+    assert tensor.tolist() == [0.5 * dist.get_world_size()] * 4
+
+
+def sends_sparse_gradients():
+    begin()
+    dist.all_reduce(torch.sparse_coo_tensor([[0]], [1.0], (4,)))
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]]()

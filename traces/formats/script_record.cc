@@ -389,6 +389,7 @@ ScriptCall script_call(const Value& description) {
   call.dtype = text_of(description, "dtype");
   call.device = text_of(description, "device");
   call.reduce_op = text_of(description, "reduce");
+  call.factor = real_or(find(description, "factor"), 1);
   call.root = rank_of(description, "root");
   call.peer = rank_of(description, "peer");
   call.tag = static_cast<std::int32_t>(number_or(find(description, "tag"), 0));

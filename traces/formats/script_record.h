@@ -43,6 +43,7 @@ struct ScriptCall {
   std::string dtype;
   std::string device;  // of its tensors, such as "cuda:1"; empty: the backend's default for this rank
   std::string reduce_op;
+  double factor = 1;  // of PREMUL_SUM
   std::optional<Rank> root;  // global
   std::optional<Rank> peer;  // global; empty if it receives from any source
   std::int32_t tag = 0;

@@ -3,6 +3,7 @@
 
 #include "sim/gloo/gloo_rules.h"
 
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -199,6 +200,30 @@ TEST_CASE("reduce_scatter_tensor of 2.6 adds up on gloo, whatever it is told", "
   }
   CHECK(scattered(TorchRelease::v2_14, ReduceOp::max) == 3);
   CHECK(scattered(TorchRelease::v2_14, ReduceOp::product) == 6);
+}
+
+// As on real ranks of torch 2.14.1.
+TEST_CASE("parts of different sizes are reduced and scattered on gloo, each to its rank",
+          "[gloo_rules][fiber]") {
+  const std::vector<std::vector<std::int64_t>> cases = {{1, 5}, {5, 1}, {1, 2, 3, 4}, {2, 1, 3}};
+  for (const std::vector<std::int64_t>& sizes : cases) {
+    Options options = gloo(static_cast<Rank>(sizes.size()));
+    options.torch = TorchRelease::v2_14;
+    const Report report = run(options, [&](Rank rank) {
+      const auto numel = sizes[static_cast<std::size_t>(rank)];
+      const Tensor part = Tensor::zeros({numel});
+      TensorList parts;
+      for (const std::int64_t size : sizes) {
+        parts.push_back(Tensor::full({size}, rank + 1));
+      }
+      reduce_scatter(part, parts);
+      const auto ranks = static_cast<double>(sizes.size());
+      if (part.at(0) != ranks * (ranks + 1) / 2 || part.at(numel - 1) != part.at(0)) {
+        throw std::runtime_error("a wrong sum");
+      }
+    });
+    CHECK(std::holds_alternative<Completed>(report.verdict));
+  }
 }
 
 TEST_CASE("gloo has no gather_single, in any release", "[gloo_rules][fiber]") {

@@ -36,7 +36,7 @@ _TYPE_NAMES = {torch.float32: "Float", torch.float64: "Double", torch.float16: "
 _OURS = __name__.partition(".")[0]
 
 
-def _package_of(frame):
+def package_of(frame):
     return frame.f_globals.get("__name__", "").partition(".")[0]
 
 
@@ -86,9 +86,9 @@ class Gpus:
 
     def asked_for_by(self, caller):
         """Does the same, unless torch itself asks, perhaps through another function of ours."""
-        while caller is not None and _package_of(caller) == _OURS:
+        while caller is not None and package_of(caller) == _OURS:
             caller = caller.f_back
-        if caller is None or _package_of(caller) != "torch":
+        if caller is None or package_of(caller) != "torch":
             self.asked_for()
 
     @property

@@ -36,6 +36,7 @@ def install(count):
     _replace_default_types()
     _replace_generator()
     _replace_load(gpus)
+    _replace_nccl(gpus)
     _replace_attention()
     _replace_buckets()
     batch_norm.install()
@@ -429,6 +430,25 @@ def _replace_load(gpus):
 
     torch.load = load
     torch.UntypedStorage.cuda = lambda self, *_, **__: self
+
+
+def _replace_nccl(gpus):
+    """Tells the script, but not torch itself, that there is NCCL. Options of its groups can be made and are ignored."""
+    import torch.distributed as dist
+
+    original = dist.is_nccl_available
+
+    def is_nccl_available():
+        return gpus.count > 0 if claims.package_of(sys._getframe(1)) != "torch" else original()
+
+    dist.is_nccl_available = is_nccl_available
+    if not hasattr(dist, "ProcessGroupNCCL"):
+        class Options(types.SimpleNamespace):
+            def __init__(self, is_high_priority_stream=False):
+                super().__init__(is_high_priority_stream=is_high_priority_stream, config=types.SimpleNamespace(),
+                                 backend="nccl", global_ranks_in_group=[], group_name="")
+
+        dist.ProcessGroupNCCL = type("ProcessGroupNCCL", (), {"Options": Options})
 
 
 def _target_of(gpus, where):

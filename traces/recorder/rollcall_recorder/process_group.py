@@ -33,6 +33,16 @@ def reduce_op_name(op):
     return "PREMUL_SUM"
 
 
+def factor_of(op):
+    """Returns the factor of a PREMUL_SUM, or None. A tensor of one element may be a factor, too. (c10d/init.cpp)"""
+    if reduce_op_name(op) != "PREMUL_SUM":
+        return None
+    state = op.__getstate__() if hasattr(op, "__getstate__") else None
+    if state is None:
+        raise NotImplementedError("rollcall: this PyTorch does not tell the factor of a PREMUL_SUM")
+    return float(state[1])
+
+
 # Backends compare the shapes of these calls' tensors, or their rows; of all others, the numbers of elements.
 _SHAPED = frozenset(("all_gather", "all_gather_into_tensor", "reduce_scatter", "reduce_scatter_tensor", "gather", "scatter",
                      "all_to_all", "all_to_all_single"))
@@ -65,12 +75,12 @@ def dtype_name(tensor):
 class Call:
     """One call, as the answering side sees it. `given` and `filled` are lists of tensors; they may be the same."""
 
-    __slots__ = ("op", "group", "given", "filled", "reduce", "root", "peer", "tag", "splits", "wait_all_ranks", "number",
+    __slots__ = ("op", "group", "given", "filled", "reduce", "factor", "root", "peer", "tag", "splits", "wait_all_ranks", "number",
                  "handle", "timeout", "device", "is_scripts", "unpack")
 
     def __init__(self, op, group, given, filled):
         self.op, self.group, self.given, self.filled = op, group, given, filled
-        self.reduce = self.root = self.peer = self.splits = self.wait_all_ranks = self.handle = self.timeout = self.device = None
+        self.reduce = self.factor = self.root = self.peer = self.splits = self.wait_all_ranks = self.handle = self.timeout = self.device = None
         self.unpack = None  # copies the filled tensors to the script's, if they differ
         self.tag = 0
         self.number = -1
@@ -83,7 +93,7 @@ class Call:
     def key(self, site):
         shapes = tuple([tensor.shape for tensor in self.given])
         filled = None if self.filled is self.given else tuple([tensor.shape for tensor in self.filled])
-        return (self.op, self.group.number, shapes, filled, self.dtype(), self.reduce, self.root, self.peer, self.tag,
+        return (self.op, self.group.number, shapes, filled, self.dtype(), self.reduce, self.factor, self.root, self.peer, self.tag,
                 self.splits, self.wait_all_ranks, self.device, site.key())
 
     def describe(self, site):
@@ -97,7 +107,7 @@ class Call:
                 for name, shapes in (("shapes", shapes_of(self.given)), ("out_shapes", shapes_of(self.filled))):
                     if shapes is not None:
                         call[name] = shapes
-        for name in ("reduce", "root", "peer", "splits", "wait_all_ranks", "timeout", "device"):
+        for name in ("reduce", "factor", "root", "peer", "splits", "wait_all_ranks", "timeout", "device"):
             if getattr(self, name) is not None:
                 call[name] = getattr(self, name)
         if self.tag:
@@ -295,9 +305,11 @@ class RecordingGroup(ProcessGroup):
         """Writes the call down. Returns whether it blocks."""
         rank = self._of
         rank.refuse_in_child()
+        if any(tensor.layout is not torch.strided for tensor in (*call.given, *call.filled)):
+            raise NotImplementedError(f"rollcall: {call.op} of sparse tensors cannot be recorded")
         self._check(call, getattr(opts, "rootRank", None), peer)
         if hasattr(opts, "reduceOp"):
-            call.reduce = reduce_op_name(opts.reduceOp)
+            call.reduce, call.factor = reduce_op_name(opts.reduceOp), factor_of(opts.reduceOp)
         if hasattr(opts, "rootRank"):
             call.root = self.global_rank(opts.rootRank)
         if peer is not None:
@@ -434,7 +446,13 @@ class RecordingGroup(ProcessGroup):
     def barrier(self, opts=None):
         return self._issue(Call("barrier", self, [], []), opts, sys._getframe(1))
 
+    def _is_of_gloo_beside_nccl(self):
+        return self.backend == "gloo" and "nccl" in (self._of.backend or "")
+
     def monitored_barrier(self, timeout=None, wait_all_ranks=False):
+        if self._is_of_gloo_beside_nccl():  # the job is simulated on NCCL, where a barrier waits for the same ranks
+            self._issue(Call("barrier", self, [], []), None, sys._getframe(1))
+            return
         call = Call("monitored_barrier", self, [], [])
         call.wait_all_ranks = bool(wait_all_ranks)
         if timeout is not None and timeout.total_seconds() > 0:
@@ -452,6 +470,9 @@ class RecordingGroup(ProcessGroup):
         return self._issue(call, None, sys._getframe(1), peer=source)
 
     def recv_anysource(self, tensors, tag):
+        if self._is_of_gloo_beside_nccl():
+            raise NotImplementedError(
+                "rollcall: a receive from any source on a Gloo group of an NCCL job cannot be recorded; name the source")
         call = Call("recv", self, tensors, tensors)
         call.tag = tag
         return self._issue(call, None, sys._getframe(1))
