@@ -176,4 +176,48 @@ std::optional<std::string> contradiction(const traces::ScriptRecord& record, con
   return fmt::format("the recorded run is \"{}\", and the scenario is \"{}\"", recorded, played);
 }
 
+void blame_threads(const traces::ScriptRecord& record, Verdict& verdict) {
+  auto* const mismatch = std::get_if<Mismatch>(&verdict);
+  if (mismatch == nullptr) {
+    return;
+  }
+  // The calls of a variant's first rank at the variant's place: whether the main thread made them, or another one.
+  const auto are_of = [&](const Variant& variant, bool is_aside) {
+    const auto rank = std::ranges::find(record.ranks, variant.ranks.first(), &ScriptRank::rank);
+    bool are_some = false;
+    for (const traces::ScriptCall& call :
+         rank == record.ranks.end() ? std::vector<traces::ScriptCall>() : rank->calls) {
+      if (place_text(*rank, call.site) == variant.call.site) {
+        if (call.is_aside != is_aside) {
+          return false;
+        }
+        are_some = true;
+      }
+    }
+    return are_some;
+  };
+  const auto main =
+      std::ranges::find_if(mismatch->variants, [&](const Variant& each) { return are_of(each, false); });
+  const auto aside =
+      std::ranges::find_if(mismatch->variants, [&](const Variant& each) { return are_of(each, true); });
+  if (main == mismatch->variants.end() || aside == mismatch->variants.end()) {
+    return;
+  }
+  Finding& finding = mismatch->finding;
+  finding.culprits = {};
+  for (const Variant& variant : mismatch->variants) {
+    finding.culprits.insert(variant.ranks);
+  }
+  finding.tie = true;
+  finding.suspects.clear();
+  finding.suspicion.clear();
+  finding.repair.reset();
+  finding.cause = fmt::format(
+      "two threads of each rank make calls on {} ({} and {}), and chance decides which of their calls comes "
+      "first",
+      main->call.group, main->call.site, aside->call.site);
+  finding.advice =
+      "give each thread a group of its own (new_group), or let one thread make all calls of a group";
+}
+
 }  // namespace rollcall::scenario

@@ -20,6 +20,10 @@ std::optional<std::string> contradiction(const traces::ScriptRecord& record, con
 // timeout is only how a hang ends.
 std::optional<double> limit_of_waits(const traces::ScriptRecord& record);
 
+// Where threads of a rank share a group, chance decides which of their calls come first. If such calls met calls of
+// other threads, says so and blames none of the ranks.
+void blame_threads(const traces::ScriptRecord& record, Verdict& verdict);
+
 // Finds ranks that trained without communicating: no scenario shows this, because it would be empty.
 std::optional<Verdict> trained_apart(const traces::ScriptRecord& record);
 

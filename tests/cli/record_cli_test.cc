@@ -580,6 +580,21 @@ TEST_CASE("threads of a rank that call at the same time do not wait for each oth
   CHECK_THAT(missing.err, !Contains("rollcall_recorder"));
 }
 
+TEST_CASE("where threads share a group, no rank is blamed for their order", "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  const Shell shell;
+  const Outcome outcome =
+      shell.rollcall("record -n 3 --format json " + script("threads") + " shares_a_group");
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.code == 1);
+  const auto report = nlohmann::json::parse(outcome.out);
+  CHECK(report["culprits"] == nlohmann::json({0, 1, 2}));
+  CHECK(report["confidence"] == "low");
+  CHECK_THAT(report["advice"].get<std::string>(), Contains("give each thread a group of its own"));
+}
+
 TEST_CASE("a call that never ends waits in the scenario, too, whatever other threads the rank has",
           "[record]") {
   if (!has_torch()) {

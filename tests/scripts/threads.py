@@ -1,4 +1,4 @@
-"""Ranks with a second thread: threads.py healthy | queue | stops_early | feeds_a_queue | waits_aside
+"""Ranks with a second thread: threads.py healthy | queue | stops_early | shares_a_group | feeds_a_queue | waits_aside
 
 In the first three it communicates on a group of its own."""
 
@@ -64,6 +64,21 @@ def feeds_a_queue():
     assert threading.active_count() > 1
 
 
+def shares_a_group():
+    """The threads take turns, but not in the same order on all ranks."""
+    def aside():
+        dist.all_reduce(torch.ones(1))
+
+    thread = threading.Thread(target=aside)
+    if rank == 0:
+        thread.start()
+        thread.join()
+    dist.all_reduce(torch.ones(2))
+    if rank != 0:
+        thread.start()
+        thread.join()
+
+
 def waits_aside():
     """The script's own thread might call something."""
     threading.Thread(target=threading.Event().wait, daemon=True).start()
@@ -71,6 +86,8 @@ def waits_aside():
 
 if sys.argv[1] in ("feeds_a_queue", "waits_aside"):
     hangs(globals()[sys.argv[1]])
+elif sys.argv[1] == "shares_a_group":
+    shares_a_group()
 else:
     fed_by_a_queue() if sys.argv[1] == "queue" else both()
     dist.destroy_process_group()

@@ -389,6 +389,7 @@ ScriptCall script_call(const Value& description) {
   call.dtype = text_of(description, "dtype");
   call.device = text_of(description, "device");
   call.reduce_op = text_of(description, "reduce");
+  call.is_aside = is_true(find(description, "aside"));
   call.factor = real_or(find(description, "factor"), 1);
   call.root = rank_of(description, "root");
   call.peer = rank_of(description, "peer");

@@ -43,7 +43,7 @@ struct ScriptCall {
   std::string dtype;
   std::string device;  // of its tensors, such as "cuda:1"; empty: the backend's default for this rank
   std::string reduce_op;
-  double factor = 1;  // of PREMUL_SUM
+  double factor = 1;         // of PREMUL_SUM
   std::optional<Rank> root;  // global
   std::optional<Rank> peer;  // global; empty if it receives from any source
   std::int32_t tag = 0;
@@ -54,7 +54,8 @@ struct ScriptCall {
   std::vector<std::vector<std::int64_t>> parts;  // of a split_group: ranks inside the parent
   bool is_local = false;  // a new_group known only to its members (use_local_synchronization)
   bool wait_all_ranks = false;
-  double timeout_s = 0;  // 0: the default
+  bool is_aside = false;  // made by a thread other than the main one
+  double timeout_s = 0;   // 0: the default
   ScriptSite site;
 
   friend bool operator==(const ScriptCall&, const ScriptCall&) = default;

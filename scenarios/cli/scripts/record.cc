@@ -302,6 +302,7 @@ ExitCode record_script(const CommandLine& line) {
       cluster ? &*cluster : nullptr);
   if (!done.was_interrupted) {
     ask_each_alone(line, done, file, timeline, recorded);
+    scenario::blame_threads(done.record, recorded.report.verdict);
     say_problems(done, recorded);
   }
   if (recorded.text.empty()) {

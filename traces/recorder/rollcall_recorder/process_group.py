@@ -76,7 +76,7 @@ class Call:
     """One call, as the answering side sees it. `given` and `filled` are lists of tensors; they may be the same."""
 
     __slots__ = ("op", "group", "given", "filled", "reduce", "factor", "root", "peer", "tag", "splits", "wait_all_ranks", "number",
-                 "handle", "timeout", "device", "is_scripts", "unpack")
+                 "handle", "timeout", "device", "aside", "is_scripts", "unpack")
 
     def __init__(self, op, group, given, filled):
         self.op, self.group, self.given, self.filled = op, group, given, filled
@@ -84,6 +84,7 @@ class Call:
         self.unpack = None  # copies the filled tensors to the script's, if they differ
         self.tag = 0
         self.number = -1
+        self.aside = None  # true if a thread other than the main one made it
         self.is_scripts = False  # the script's own line made it
 
     def dtype(self):
@@ -94,7 +95,7 @@ class Call:
         shapes = tuple([tensor.shape for tensor in self.given])
         filled = None if self.filled is self.given else tuple([tensor.shape for tensor in self.filled])
         return (self.op, self.group.number, shapes, filled, self.dtype(), self.reduce, self.factor, self.root, self.peer, self.tag,
-                self.splits, self.wait_all_ranks, self.device, site.key())
+                self.splits, self.wait_all_ranks, self.device, self.aside, site.key())
 
     def describe(self, site):
         call = {"op": self.op, "group": self.group.number}
@@ -107,7 +108,7 @@ class Call:
                 for name, shapes in (("shapes", shapes_of(self.given)), ("out_shapes", shapes_of(self.filled))):
                     if shapes is not None:
                         call[name] = shapes
-        for name in ("reduce", "factor", "root", "peer", "splits", "wait_all_ranks", "timeout", "device"):
+        for name in ("reduce", "factor", "root", "peer", "splits", "wait_all_ranks", "timeout", "device", "aside"):
             if getattr(self, name) is not None:
                 call[name] = getattr(self, name)
         if self.tag:
@@ -324,6 +325,7 @@ class RecordingGroup(ProcessGroup):
         if rank.touches.is_watching() and (call.is_scripts or is_scripts_own(caller)):
             rank.touches.call(call, site)
         rank.is_called_by(threading.get_ident())
+        call.aside = True if threading.current_thread() is not threading.main_thread() else None
         if is_blocking and rank.answers is not None and threads.others():
             is_blocking = False  # another thread's call may come before it ends, so its end is a separate event
         call.number = rank.record.call_number(call.key(site), lambda: call.describe(site))
