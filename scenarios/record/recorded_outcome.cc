@@ -181,12 +181,14 @@ void blame_threads(const traces::ScriptRecord& record, Verdict& verdict) {
   if (mismatch == nullptr) {
     return;
   }
-  // The calls of a variant's first rank at the variant's place: whether the main thread made them, or another one.
-  const auto are_of = [&](const Variant& variant, bool is_aside) {
+  // True if only the main thread, or only others, made the calls of a variant's first rank at the variant's place.
+  const auto are_all = [&](const Variant& variant, bool is_aside) {
     const auto rank = std::ranges::find(record.ranks, variant.ranks.first(), &ScriptRank::rank);
+    if (rank == record.ranks.end()) {
+      return false;
+    }
     bool are_some = false;
-    for (const traces::ScriptCall& call :
-         rank == record.ranks.end() ? std::vector<traces::ScriptCall>() : rank->calls) {
+    for (const traces::ScriptCall& call : rank->calls) {
       if (place_text(*rank, call.site) == variant.call.site) {
         if (call.is_aside != is_aside) {
           return false;
@@ -196,16 +198,15 @@ void blame_threads(const traces::ScriptRecord& record, Verdict& verdict) {
     }
     return are_some;
   };
-  const auto main =
-      std::ranges::find_if(mismatch->variants, [&](const Variant& each) { return are_of(each, false); });
-  const auto aside =
-      std::ranges::find_if(mismatch->variants, [&](const Variant& each) { return are_of(each, true); });
-  if (main == mismatch->variants.end() || aside == mismatch->variants.end()) {
+  const std::vector<Variant>& variants = mismatch->variants;
+  const auto main = std::ranges::find_if(variants, [&](const Variant& each) { return are_all(each, false); });
+  const auto aside = std::ranges::find_if(variants, [&](const Variant& each) { return are_all(each, true); });
+  if (main == variants.end() || aside == variants.end()) {
     return;
   }
   Finding& finding = mismatch->finding;
   finding.culprits = {};
-  for (const Variant& variant : mismatch->variants) {
+  for (const Variant& variant : variants) {
     finding.culprits.insert(variant.ranks);
   }
   finding.tie = true;

@@ -135,8 +135,9 @@ bool Engine::refuses_calls() const {
 void Engine::issued(const Op& op, Slot& slot) {
   // Lists whose parts differ in size are refused by some backends and taken by others, which then complete the call as
   // any other.
-  const bool is_taken = op.uneven && !run_.rules->raises_late(op, run_.matchers[op.group]->size());
-  const bool raises = (op.malformed && !is_taken) || !admission_.admits(op);
+  const bool is_refused =
+      op.malformed && (!op.uneven || run_.rules->raises_late(op, run_.matchers[op.group]->size()));
+  const bool raises = is_refused || !admission_.admits(op);
   slot.raises = slot.raises || raises;
   if (slot.differs) {
     run_.notes->incidents.suspect(run_.now, op.group, slot.seq);
@@ -372,8 +373,8 @@ void Engine::wait_any(std::span<const Work> works) {
     return;
   }
   const Work& first = works.front();
-  for (const Work& other :
-       works.subspan(1)) {  // threads may wait for the same call, in which the rank waits once
+  // Threads may wait for the same call, in which the rank waits once.
+  for (const Work& other : works.subspan(1)) {
     if (other.is_point_to_point() || other.group() != first.group() || other.seq() != first.seq()) {
       enlist(other);
     }

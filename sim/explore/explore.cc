@@ -27,8 +27,8 @@ struct Part {
   bool ranks_decide = false;
   std::optional<bool> is_usual_ok{};
   bool is_lost = false;  // states should have been compared, but could not be
-  bool was_surprised =
-      false;  // a run received from any source, or looked at the clock, where the usual one does not
+  // A run received from any source, or looked at the clock, where the usual one does not.
+  bool was_surprised = false;
   std::size_t decisions_max = 0;
 };
 
@@ -237,8 +237,7 @@ std::vector<std::string> bounds_of(const Part& part, const ExploreOptions& optio
   if (options.shard.count > 1 && part.was_surprised) {
     bounds.push_back(
         "a schedule receives from anyone, or looks at the clock, where the usual one does not, so the parts "
-        "may "
-        "not fit together");
+        "may not fit together");
   }
   if (options.shard.count > 1) {
     bounds.push_back(to_bound(options.shard));

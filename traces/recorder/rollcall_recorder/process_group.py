@@ -34,9 +34,7 @@ def reduce_op_name(op):
 
 
 def factor_of(op):
-    """Returns the factor of a PREMUL_SUM, or None. A tensor of one element may be a factor, too. (c10d/init.cpp)"""
-    if reduce_op_name(op) != "PREMUL_SUM":
-        return None
+    """Returns the factor of a PREMUL_SUM. A tensor of one element may be a factor, too. (c10d/init.cpp)"""
     state = op.__getstate__() if hasattr(op, "__getstate__") else None
     if state is None:
         raise NotImplementedError("rollcall: this PyTorch does not tell the factor of a PREMUL_SUM")
@@ -310,7 +308,9 @@ class RecordingGroup(ProcessGroup):
             raise NotImplementedError(f"rollcall: {call.op} of sparse tensors cannot be recorded")
         self._check(call, getattr(opts, "rootRank", None), peer)
         if hasattr(opts, "reduceOp"):
-            call.reduce, call.factor = reduce_op_name(opts.reduceOp), factor_of(opts.reduceOp)
+            call.reduce = reduce_op_name(opts.reduceOp)
+            if call.reduce == "PREMUL_SUM":
+                call.factor = factor_of(opts.reduceOp)
         if hasattr(opts, "rootRank"):
             call.root = self.global_rank(opts.rootRank)
         if peer is not None:
