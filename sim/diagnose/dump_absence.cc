@@ -7,6 +7,7 @@
 #include "sim/diagnose/dump_case.h"
 #include "sim/diagnose/dump_compare.h"
 #include "sim/diagnose/dump_habits.h"
+#include "sim/diagnose/log_ranks.h"
 #include "sim/wording/phrasing.h"
 
 namespace rollcall::check {
@@ -42,7 +43,10 @@ class AbsenceJudge {
     return diagnosis;
   }
 
-  Diagnosis judge_lost() const {
+  Diagnosis judge_lost() {
+    if (const RankSet gone = difference(absent_, alive_ranks(job_.view.job.facts)); !gone.empty()) {
+      absent_ = gone;  // the others lost their dumps only
+    }
     Diagnosis diagnosis;
     const WaitNode& node = telling_node(absent_);
     diagnosis.finding.kind = FindingKind::crashed_rank;
@@ -62,6 +66,10 @@ class AbsenceJudge {
         fmt::format("every wait leads to {}; no other rank owes a call", ranks_phrase(absent_)));
     diagnosis.would_settle.push_back(
         fmt::format("the dump or the log of {}, if the file was only lost", ranks_phrase(absent_)));
+    if (node.ranks.size() < absent_.size()) {  // then the few may have made a call that the job does not have
+      diagnosis.confidence = Diagnosis::Confidence::low;
+      diagnosis.alternatives = {FindingKind::extra_collective};
+    }
     if (ended_otherwise(job_)) {
       diagnosis.confidence = Diagnosis::Confidence::low;
       diagnosis.evidence.push_back(

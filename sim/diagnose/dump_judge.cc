@@ -121,7 +121,10 @@ void add_moments(const DumpCase& job, Diagnosis& diagnosis) {
   const bool stood_still = job.progress == Progress::standstill;
   diagnosis.evidence.push_back(
       fmt::format("there are two dumps of {}, and {}", ranks_phrase(twice),
-                  stood_still ? "nothing moved between them" : "calls were made between them"));
+                  stood_still ? "nothing moved between them"
+                  : made_calls_between(job.view.job)
+                      ? "calls were made between them"
+                      : "no call was made between them; those that ended may have failed"));
 }
 
 // Calls of several groups that are lined up as one group's disagree even if nothing is wrong.
@@ -189,18 +192,53 @@ Diagnosis judge_log_alone(const JobDump& job) {
   return diagnosis;
 }
 
-// Gloo's recorder retires a call that failed like one that succeeded. If the log of a rank says that a call timed out,
-// that is the rank's last call, and it is not over. Messages, monitored_barrier and calls about groups are not
+// Ranks whose log says that a recorded call failed. Messages, monitored_barrier and calls about groups are not
 // recorded.
-std::optional<JobDump> with_failed_calls(const JobDump& job) {
+RankSet failed_by_logs(const JobDump& job) {
   RankSet failed;
   for (const LogFact& fact : job.facts) {
     constexpr std::array<std::string_view, 4> unrecorded = {"send", "recv", "monitored_barrier", "group"};
     const bool is_recorded =
         std::none_of(unrecorded.begin(), unrecorded.end(),
                      [&fact](std::string_view word) { return fact.op.find(word) != std::string::npos; });
-    failed.insert(fact.kind == LogFact::Kind::gave_up && is_recorded ? fact.ranks : RankSet());
+    const bool has_failed = fact.kind == LogFact::Kind::gave_up || fact.kind == LogFact::Kind::lost_peer;
+    failed.insert(has_failed && is_recorded ? fact.ranks : RankSet());
   }
+  return failed;
+}
+
+// True if a member of the call's group has a dump, and has not made this call. A collective with a root may be over
+// without some members; the others are not.
+bool lacks_member(const JobDump& job, const DumpRecord& record) {
+  const std::vector<Rank>& members = job.groups[record.group].members;
+  return !record.is_p2p && !has_root(job.calls[record.call].op) &&
+         std::ranges::any_of(job.ranks, [&](const RankDump& dump) {
+           return std::ranges::binary_search(members, dump.rank) &&
+                  std::ranges::none_of(dump.records, [&record](const DumpRecord& other) {
+                    return other.group == record.group && other.collective_seq >= record.collective_seq;
+                  });
+         });
+}
+
+// Ranks whose last call was open in an earlier dump, and is over although a member has not made it by now: it failed.
+RankSet failed_between_moments(const JobDump& job) {
+  RankSet failed;
+  for (const RankDump& before : job.earlier) {
+    const auto now = std::ranges::find(job.ranks, before.rank, &RankDump::rank);
+    const bool made_no_call = now != job.ranks.end() && !now->records.empty() && !before.records.empty() &&
+                              now->records.back().created_ns == before.records.back().created_ns;
+    if (made_no_call && !before.records.back().is_over() && lacks_member(job, now->records.back())) {
+      failed.insert(before.rank);
+    }
+  }
+  return failed;
+}
+
+// Gloo's recorder retires a call that failed like one that succeeded. If something else says that a call of a rank
+// failed, it is the rank's last one, and it is not over.
+std::optional<JobDump> with_failed_calls(const JobDump& job) {
+  RankSet failed = failed_by_logs(job);
+  failed.insert(failed_between_moments(job));
   const auto has_failed = [&failed](const RankDump& dump) {
     return failed.contains(dump.rank) && !dump.records.empty() &&
            dump.records.back().state == DumpRecord::State::ended;
@@ -227,9 +265,11 @@ Diagnosis judge_recorded(const JobDump& job) {
     add_victims(investigation, diagnosis);
   }
   add_moments(investigation, diagnosis);
+  diagnosis.without_dump = ranks_without_dump(job);
   add_log_evidence(job.facts, investigation.progress == Progress::running, diagnosis);
   if (diagnosis.finding.kind == FindingKind::no_fault &&
-      (log_shows_failure(job.facts) || may_stand_unrecorded(investigation))) {
+      (log_shows_failure(job.facts) || may_stand_unrecorded(investigation) ||
+       diagnosis.finding.headline.empty())) {
     say_nothing_found(job, diagnosis);
     if (std::ranges::none_of(job.facts, &LogFact::is_stack_in_call)) {
       diagnosis.would_settle.push_back("host stacks of all ranks while the job hangs (py-spy dump)");

@@ -40,11 +40,27 @@ bool outlived_timeout(const RankOps& ops, const DumpOp& op, std::int64_t last_ev
          (timeout_ns > 0 && record.created_ns > 0 && last_event - record.created_ns >= timeout_ns);
 }
 
-bool is_same(const RankDump& a, const RankDump& b) {
-  return a.records.size() == b.records.size() &&
-         std::equal(a.records.begin(), a.records.end(), b.records.begin(), [](const auto& x, const auto& y) {
-           return x.created_ns == y.created_ns && x.state == y.state;
-         });
+enum class Change { none, unclear, calls };
+
+// Gloo's recorder retires a call that failed like one that succeeded: if a rank made no further call, that is unclear.
+Change change_between(const RankDump& before, const RankDump& now) {
+  const auto is_one_call = [](const DumpRecord& a, const DumpRecord& b) {
+    return a.created_ns == b.created_ns;
+  };
+  if (!std::ranges::equal(before.records, now.records, is_one_call)) {
+    return Change::calls;
+  }
+  Change change = Change::none;
+  for (std::size_t i = 0; i < now.records.size(); ++i) {
+    if (before.records[i].state != now.records[i].state) {
+      const bool has_ended = now.records[i].state == DumpRecord::State::ended;
+      change = has_ended ? Change::unclear : Change::calls;
+    }
+    if (change == Change::calls) {
+      break;
+    }
+  }
+  return change;
 }
 
 // True if a rank is waited for, and neither it nor those that wait for it have moved: a part of the job may hang.
@@ -64,8 +80,9 @@ std::optional<Progress> between_moments(const JobDump& job, const Waits& waits, 
   for (const RankDump& earlier : job.earlier) {
     const auto now = std::find_if(job.ranks.begin(), job.ranks.end(),
                                   [&](const RankDump& dump) { return dump.rank == earlier.rank; });
-    if (now != job.ranks.end()) {
-      (is_same(earlier, *now) ? still : moved).insert(RankSet{earlier.rank});
+    const Change change = now == job.ranks.end() ? Change::unclear : change_between(earlier, *now);
+    if (change != Change::unclear) {
+      (change == Change::none ? still : moved).insert(RankSet{earlier.rank});
     }
   }
   if (!moved.empty()) {
@@ -87,6 +104,13 @@ bool notices_late(const DumpView& view, const Waits& waits) {
 }
 
 }  // namespace
+
+bool made_calls_between(const JobDump& job) {
+  return std::ranges::any_of(job.earlier, [&job](const RankDump& earlier) {
+    const auto now = std::ranges::find(job.ranks, earlier.rank, &RankDump::rank);
+    return now != job.ranks.end() && change_between(earlier, *now) == Change::calls;
+  });
+}
 
 Progress progress_of(const DumpView& view, const Waits& waits, const Roots& roots) {
   const bool is_replayed = std::any_of(view.ranks.begin(), view.ranks.end(),

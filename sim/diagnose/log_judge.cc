@@ -374,12 +374,21 @@ bool takes_the_blame_for_sizes(const std::vector<LogFact>& facts, const Diagnosi
          diagnosis.finding.culprits == aborted;
 }
 
-// For a log that names the same ranks as the recordings: true if it knows how their processes ended. That explains what
-// the recordings show.
-bool explains(const std::vector<LogFact>& facts, const Diagnosis& log) {
+// True if the recordings blame ranks for nothing but that they left no dump.
+bool is_by_absence(const Diagnosis& diagnosis) {
+  return diagnosis.finding.kind == FindingKind::crashed_rank && !diagnosis.finding.culprits.empty() &&
+         difference(diagnosis.finding.culprits, diagnosis.without_dump).empty();
+}
+
+// For a log that names the same ranks as the recordings: true if it knows how their processes ended, or which error
+// ended their programs. That explains what the recordings show.
+bool explains(const std::vector<LogFact>& facts, const Diagnosis& log, const Diagnosis& diagnosis) {
   const bool knows_processes =
       has(facts, Kind::ended) || has(facts, Kind::exited) || has(facts, Kind::stopped);
-  return knows_processes && log.confidence == Confidence::high;
+  const bool knows_error = log.finding.kind == FindingKind::crashed_rank &&
+                           diagnosis.finding.kind == FindingKind::stuck_host && log_shows_failure(facts) &&
+                           difference(log.finding.culprits, ranks_with(facts, Kind::raised)).empty();
+  return (knows_processes && log.confidence == Confidence::high) || knows_error;
 }
 
 // True if nothing but an error in a log says that a rank failed. The program may have handled it.
@@ -397,7 +406,7 @@ void explain(const Diagnosis& log, Diagnosis& diagnosis) {
   diagnosis.finding.cause = log.finding.cause;
   diagnosis.finding.advice = log.finding.advice;
   diagnosis.confidence = log.confidence;
-  diagnosis.alternatives.clear();
+  diagnosis.alternatives = log.alternatives;
   diagnosis.would_settle.clear();
   diagnosis.may_be_healthy = false;
 }
@@ -409,9 +418,12 @@ void agree(const std::vector<LogFact>& facts, const Diagnosis& log, const std::s
     return;  // two views of one moment
   }
   diagnosis.may_be_healthy = false;
+  if (is_by_absence(diagnosis)) {
+    diagnosis.alternatives = log.alternatives;
+  }
   if (diagnosis.confidence == Confidence::low) {
     diagnosis.confidence = Confidence::medium;
-  } else if (is_final(facts) &&
+  } else if (is_final(facts) && !(is_by_absence(diagnosis) && !log.alternatives.empty()) &&
              (diagnosis.alternatives.empty() || log.finding.kind == diagnosis.finding.kind)) {
     diagnosis.confidence = Confidence::high;
   }
@@ -434,6 +446,17 @@ void add_own_error(const std::vector<LogFact>& facts, Diagnosis& diagnosis) {
 
 void weigh(const std::vector<LogFact>& facts, bool has_moved, Diagnosis& diagnosis) {
   std::optional<Diagnosis> log = judge_log(facts);
+  // A rank that left no dump and was alive has not crashed: it is missing in the recordings, and no more is known.
+  if (is_by_absence(diagnosis) && difference(diagnosis.finding.culprits, alive_ranks(facts)).empty()) {
+    diagnosis.confidence = Confidence::low;
+    diagnosis.evidence.push_back(fmt::format("{} left no dump, and {} alive when the job stood still",
+                                             ranks_phrase(diagnosis.finding.culprits),
+                                             is_plural(diagnosis.finding.culprits) ? "were" : "was"));
+    if (!log || log->finding.culprits.empty()) {
+      diagnosis.finding = {};
+      diagnosis.finding.kind = FindingKind::no_fault;
+    }
+  }
   if (!log) {
     return;
   }
@@ -454,7 +477,8 @@ void weigh(const std::vector<LogFact>& facts, bool has_moved, Diagnosis& diagnos
     return;
   }
   if (log->finding.culprits == diagnosis.finding.culprits) {
-    if (explains(facts, *log)) {
+    const bool is_alive = is_by_absence(diagnosis) && log->finding.kind != FindingKind::crashed_rank;
+    if (explains(facts, *log, diagnosis) || is_alive) {
       explain(*log, diagnosis);
       return;
     }

@@ -23,6 +23,18 @@ RankSet ranks_with(const std::vector<LogFact>& facts, LogFact::Kind kind) {
   return ranks;
 }
 
+RankSet alive_ranks(const std::vector<LogFact>& facts) {
+  using Kind = LogFact::Kind;
+  RankSet ranks;
+  for (const Kind kind : {Kind::gave_up, Kind::lost_peer, Kind::stack}) {
+    ranks.insert(ranks_with(facts, kind));
+  }
+  for (const Kind kind : {Kind::raised, Kind::ended, Kind::exited, Kind::first_to_fail}) {
+    ranks = difference(ranks, ranks_with(facts, kind));
+  }
+  return ranks;
+}
+
 namespace {
 
 using Kind = LogFact::Kind;

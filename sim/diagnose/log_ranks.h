@@ -19,6 +19,9 @@ Diagnosis diagnosis_of(FindingKind kind, Diagnosis::Confidence confidence, RankS
 // Ranks that gave up waiting in another call: a rank that waits for them waits for what they wait for.
 RankSet waited_themselves(const std::vector<LogFact>& facts);
 
+// Ranks that were alive when the job stood still: they noticed it, or were seen, and nothing says that they ended.
+RankSet alive_ranks(const std::vector<LogFact>& facts);
+
 // Ranks whose last call, in a list of DETAIL, follows a different call than ever before.
 RankSet straying_ranks(const std::vector<LogFact>& facts);
 

@@ -394,16 +394,40 @@ TEST_CASE("a folder that holds every dump twice is of one moment", "[flight-reco
 TEST_CASE("a job that makes calls between two dumps does not hang, whatever one of them looks like",
           "[flight-recorder][real-dumps]") {
   const fs::path data = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/fr_real";
-  const test::Folder folder;
-  fs::copy(data / "stuck_dataloader/pickle", fs::path(folder.path()) / "later");
-  fs::create_directory(fs::path(folder.path()) / "at_noon");
-  for (const char* rank : {"0", "1", "3"}) {  // rank 2's dump lacks the last call of the others
-    fs::copy(data / "stuck_dataloader/pickle/nccl_trace_rank_2",
-             fs::path(folder.path()) / "at_noon" / (std::string("nccl_trace_rank_") + rank));
+  check::JobDump job = read_recordings({(data / "stuck_dataloader/pickle").string()}).job;
+  for (const check::RankDump& dump : job.ranks) {
+    if (dump.rank != 2) {  // it has not made the last call of the others
+      job.earlier.push_back(dump);
+      job.earlier.back().records.pop_back();
+    }
   }
-  const Diagnosis diagnosis = diagnose_folders({folder.path()});
+  const Diagnosis diagnosis = check::judge_dump(job);
   CAPTURE(said(diagnosis));
   CHECK(diagnosis.finding.kind == FindingKind::no_fault);
+}
+
+// The dumps, logs and moments of one job, as its user has them: of some ranks, or from before and after a timeout.
+TEST_CASE("dumps together with other evidence get the verdict and the ranks that are to blame",
+          "[flight-recorder][real-dumps]") {
+  for (const fs::path& set : real_sets("fr_evidence")) {
+    const Json truth = truth_in(set);
+    const bool has_moments = fs::exists(set / "first");
+    const Diagnosis diagnosis =
+        diagnose_folders(has_moments ? std::vector{set / "first", set / "second"} : std::vector{set});
+    CAPTURE(set.filename().string(), said(diagnosis));
+    CHECK(fits(truth, diagnosis));
+    CHECK((diagnosis.finding.kind != FindingKind::no_fault || diagnosis.may_be_healthy));
+  }
+}
+
+TEST_CASE("dumps of two processes of one rank are not two moments of a job",
+          "[flight-recorder][real-dumps]") {
+  const fs::path data = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/fr_evidence";
+  const ReadResult read = read_recordings(
+      {(data / "asleep_at_two_moments/first").string(), (data / "caught_at_two_moments/first").string()});
+  CHECK(read.job.earlier.empty());
+  REQUIRE(read.problems.size() == 4);
+  CHECK_THAT(read.problems.front().message, Contains("is of another process of rank 0"));
 }
 
 }  // namespace rollcall::traces

@@ -271,11 +271,23 @@ std::int64_t last_time(const RankDump& dump) {
   return last;
 }
 
+std::int64_t calls_over(const RankDump& dump) {
+  return std::ranges::count_if(dump.records, &DumpRecord::is_over);
+}
+
 // Of two recordings of one rank, the better one has states, is later or, if both are of the same moment, says
-// more.
+// more. Calls end without a time in Gloo's recorder.
 bool says_more(const RankDump& a, const RankDump& b) {
-  return std::make_tuple(a.has_states, last_time(a), a.records.size(), has_stacks(a)) >
-         std::make_tuple(b.has_states, last_time(b), b.records.size(), has_stacks(b));
+  return std::make_tuple(a.has_states, last_time(a), a.records.size(), calls_over(a), has_stacks(a)) >
+         std::make_tuple(b.has_states, last_time(b), b.records.size(), calls_over(b), has_stacks(b));
+}
+
+// False if the dumps begin with different first calls: the rank was started again, or they are of two jobs.
+bool are_of_one_process(const RankDump& a, const RankDump& b) {
+  const auto first_call = [](const RankDump& dump) {
+    return dump.from_start && !dump.records.empty() ? dump.records.front().created_ns : 0;
+  };
+  return first_call(a) == 0 || first_call(b) == 0 || first_call(a) == first_call(b);
 }
 
 // The dumps of each rank. Of several, the best; the first by path among equals.
@@ -327,6 +339,13 @@ Chosen one_per_rank(std::vector<Outcome>& outcomes, std::vector<FileProblem>& pr
     Outcome* other = &outcome;
     if (says_more(dump, place->second->recording->dump)) {
       std::swap(other, place->second);
+    }
+    if (!are_of_one_process(other->recording->dump, place->second->recording->dump)) {
+      problems.push_back(
+          {other->recording->dump.file,
+           fmt::format("not used: {} is of another process of rank {}, and later; diagnose one run at a time",
+                       place->second->recording->dump.file, dump.rank)});
+      continue;
     }
     if (are_two_moments(*other, *place->second) && chosen.earlier.emplace(dump.rank, other).second) {
       continue;
