@@ -105,6 +105,10 @@ void blame_missing(const Evidence& evidence, const std::vector<BlockedSlot>& slo
   if (any_failed(evidence, gone)) {
     finding.kind = FindingKind::rank_crashed;
     finding.culprits = failed_among(evidence, finding.culprits);
+    if (gave_up_in_store(evidence, finding.culprits)) {
+      blame_for_timeout_in_store(RankSet(finding.culprits), finding);
+      return;
+    }
   } else if (is_point_to_point(slot.kind)) {
     finding.kind = slot.kind == OpKind::send ? FindingKind::unmatched_send : FindingKind::unmatched_recv;
     word_unmatched(evidence, gone, finding);

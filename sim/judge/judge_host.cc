@@ -9,6 +9,11 @@
 namespace rollcall::check {
 namespace {
 
+// By its text; torch 2.14's has the keys.
+bool is_store_timeout(std::string_view message) {
+  return message == "Socket Timeout" || message.starts_with("wait timeout after ");
+}
+
 using State = RankStatus::State;
 
 State state_of(const Evidence& evidence, Rank rank) {
@@ -71,7 +76,11 @@ std::optional<Verdict> judge_timeout(const Evidence& evidence) {
       finding.culprits.insert(rank);
     }
   }
-  word_missing(evidence, {}, finding);
+  if (failed && gave_up_in_store(evidence, finding.culprits)) {
+    blame_for_timeout_in_store(RankSet(finding.culprits), finding);
+  } else {
+    word_missing(evidence, {}, finding);
+  }
   return Deadlock{finding};
 }
 
@@ -97,6 +106,25 @@ void blame_for_key(const Evidence& evidence, const BlockedSlot& slot, const Rank
   }
   finding.at = Place{name_waiting_call(evidence, slot.waiting.front()), RankSet::of(slot.waiting), gone};
   word_never_served(finding);
+}
+
+bool gave_up_in_store(const Evidence& evidence, const RankSet& ranks) {
+  return std::ranges::all_of(ranks.to_vector(), [&](Rank rank) {
+    const std::int32_t exception = evidence.ranks[static_cast<std::size_t>(rank)].exception;
+    return exception >= 0 &&
+           is_store_timeout(evidence.exceptions[static_cast<std::size_t>(exception)].message);
+  });
+}
+
+void blame_for_timeout_in_store(const RankSet& gave_up, Finding& finding) {
+  const RankSet& waiting = finding.at->waiting;
+  finding.kind = FindingKind::store_cycle;
+  finding.tie = gave_up.size() == waiting.size();
+  finding.culprits = gave_up.size() < waiting.size() ? gave_up : waiting;
+  if (finding.tie) {
+    finding.culprits.insert(gave_up);
+  }
+  word_timeout_in_store(gave_up, finding);
 }
 
 std::size_t blame_in_cycle(const std::vector<BlockedSlot>& slots, const Blame& blame, Finding& finding) {

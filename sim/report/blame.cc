@@ -29,7 +29,8 @@ Confidence confidence_in_blame(const Verdict& verdict) {
   if (finding == nullptr) {
     return Confidence::high;
   }
-  if (finding->tie) {
+  // In a cycle through the store, any rank of it may have had to set the key.
+  if (finding->tie || finding->kind == FindingKind::store_cycle) {
     return Confidence::low;
   }
   if (finding->repair && !finding->repair->steps.empty()) {

@@ -175,6 +175,19 @@ std::string store_hang_on_backend() {
          "who should have set the key";
 }
 
+void word_timeout_in_store(const RankSet& gave_up, Finding& finding) {
+  const Place& place = *finding.at;
+  finding.headline = fmt::format("{} waited in vain for a key of the store, and {} for {} in {}",
+                                 ranks_phrase(gave_up), with_verb(place.waiting, "waits", "wait"),
+                                 is_plural(gave_up) ? "them" : "it", call_phrase(place.call));
+  finding.cause = "no rank set the key in time: the rank that sets it is elsewhere, or sets another key";
+  finding.advice =
+      "let every rank that the key depends on get there, or none; check the key's spelling and its prefix";
+  finding.on_backend =
+      "the store's timeout ends the ranks that wait for the key; the log does not say who should "
+      "have set it";
+}
+
 std::string host_hang_on_backend(const Evidence& evidence, const std::string& op) {
   if (op == to_string(OpKind::new_group)) {
     if (traits_of(evidence.backend).exchanges_addresses) {

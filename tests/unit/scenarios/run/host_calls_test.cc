@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "scenarios/run/runner.h"
+#include "sim/report/blame.h"
 #include "tests/catch.h"
 #include "tests/unit/scenarios/format/scenario_texts.h"
 
@@ -114,6 +115,19 @@ TEST_CASE("the first rank to set a key that is missing leads", "[scenarios][stor
         {"print": "{first} {wrong} {right}"}]})"));
   CHECK(lines(report) == std::vector<std::string>{"3: 5 5 9"});
   CHECK(problem(quartet(R"({"store_compare_set": "k"})")).find("desired_value") != std::string::npos);
+}
+
+TEST_CASE("ranks whose key was not set in time have not crashed: the few that are elsewhere come first",
+          "[scenarios][store][judge][fiber]") {
+  const Report report = run_text(quartet(
+      R"({"if": "rank != 2", "do": [{"store_wait": ["go"], "timeout": "5s"}]}, {"all_reduce": {"value": 1}})"));
+  const Finding* finding = finding_of(report.verdict);
+  REQUIRE(finding != nullptr);
+  CHECK(finding->kind == FindingKind::store_cycle);
+  CHECK(finding->culprits == RankSet{2});
+  CHECK(confidence_in_blame(report.verdict) == Confidence::low);
+  CHECK_THAT(finding->headline,
+             Contains("ranks 0-1,3 waited in vain for a key of the store, and rank 2 waits"));
 }
 
 TEST_CASE("a group's own timeout makes its waiting ranks give up", "[scenarios][groups][fiber]") {
