@@ -284,6 +284,12 @@ void HeaderReader::read_limits() {
     scenario_.interrupted =
         read_ranks(*interrupted, scenario_.options.world_size, diagnostics_).value_or(RankSet());
   }
+  if (const auto stalled = root_.find("stalled")) {
+    scenario_.stalled =
+        read_ranks(*stalled, scenario_.options.world_size, diagnostics_).value_or(RankSet());
+  }
+  scenario_.options.open_ends = scenario_.interrupted;
+  scenario_.options.open_ends.insert(scenario_.stalled);
   if (const auto communicators = root_.find("communicators")) {
     scenario_.options.eager_communicators = communicators->text() == "eager";
   }

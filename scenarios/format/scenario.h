@@ -47,6 +47,7 @@ struct Scenario {
   std::vector<MeshDim> mesh_dims;  // its dimensions, and those flattened from them
   bool blocking_wait = false;      // on nccl, calls block the host as well
   RankSet interrupted;             // their programs end where a recording was interrupted
+  RankSet stalled;                 // their programs end where the recorded job stood still
   Expectation expect;
   std::shared_ptr<const Program> program;
   std::vector<Block> blocks;                 // the programs of ranks

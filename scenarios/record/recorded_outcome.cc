@@ -73,7 +73,7 @@ const char* word_of(State state) {
     case State::running:
       break;
   }
-  return "ran";
+  return "went on";
 }
 
 // Gradients and parameters are floating point; messages may carry anything.

@@ -104,8 +104,11 @@ class ScenarioBuilder {
       const BackendTraits* own = find_backend_traits(rank.backend);
       backend_ = own != nullptr && own->device == DeviceType::cuda ? own->name : backend_;
       recorded_.insert(rank.rank);
-      if (record.was_interrupted && rank.end.how == ScriptEnd::How::unknown && !rank.waits) {
+      const bool is_open = rank.end.how == ScriptEnd::How::unknown;
+      if (is_open && record.was_interrupted && !rank.waits) {
         interrupted_.insert(rank.rank);
+      } else if (is_open && !limit_of_waits(record)) {
+        stalled_.insert(rank.rank);
       }
     }
     if (record.was_interrupted) {
@@ -163,6 +166,9 @@ class ScenarioBuilder {
     if (!interrupted_.empty()) {
       header["interrupted"] = to_string(interrupted_);
     }
+    if (!stalled_.empty()) {
+      header["stalled"] = to_string(stalled_);
+    }
     if (const std::optional<double> limit = limit_of_waits(record_)) {
       header["timeout"] = duration_text(*limit);
     }
@@ -219,6 +225,7 @@ class ScenarioBuilder {
   std::string_view backend_ = default_backend(DeviceType::cpu).name;  // the one on GPUs, if ranks differ
   RankSet recorded_;
   RankSet interrupted_;  // what they would have called next is not known
+  RankSet stalled_;      // the same, and they waited
 };
 
 // ---- Remarks ----

@@ -32,8 +32,8 @@ sim::TriedSchedules replay(const sim::Schedule& schedule, const sim::RunSchedule
   return tried;
 }
 
-// True if the verdict rests on calls that the interrupted ranks might still have made.
-bool depends_on(const RankSet& interrupted, const Verdict& verdict) {
+// True if the verdict rests on calls that these ranks might still have made.
+bool depends_on(const RankSet& open, const Verdict& verdict) {
   const bool may_depend = std::holds_alternative<Completed>(verdict) ||
                           std::holds_alternative<Deadlock>(verdict) ||
                           std::holds_alternative<ResourceLeak>(verdict);
@@ -45,35 +45,41 @@ bool depends_on(const RankSet& interrupted, const Verdict& verdict) {
   if (finding->at) {
     missing.insert(finding->at->missing);
   }
-  return missing.empty() || difference(missing, interrupted).size() < missing.size();
+  return missing.empty() || difference(missing, open).size() < missing.size();
 }
 
-// Interrupted ranks come to the end of their programs, not of their work.
-void spare_interrupted(const RankSet& interrupted, Report& report) {
-  if (interrupted.empty() || !depends_on(interrupted, report.verdict)) {
+// Ranks of a recording that was interrupted, or that stood still, come to the end of their programs, not of their work.
+void spare_open_ends(const Scenario& scenario, Report& report) {
+  RankSet open;
+  for (const RankClass& known : report.ranks) {
+    if (known.state == RankClass::State::finished) {
+      open.insert(difference(known.ranks, difference(known.ranks, scenario.options.open_ends)));
+    }
+  }
+  if (open.empty() || !depends_on(open, report.verdict)) {
     return;
   }
   std::vector<RankClass> ranks;
   for (RankClass& known : report.ranks) {
-    const RankSet others = difference(known.ranks, interrupted);
-    const bool has_interrupted =
-        known.state == RankClass::State::finished && others.size() < known.ranks.size();
-    if (has_interrupted) {
+    const RankSet others = difference(known.ranks, open);
+    const bool has_open = known.state == RankClass::State::finished && others.size() < known.ranks.size();
+    if (has_open) {
       ranks.push_back(known);
       ranks.back().ranks = difference(known.ranks, others);
       ranks.back().state = RankClass::State::running;
     }
-    if (!has_interrupted || !others.empty()) {
+    if (!has_open || !others.empty()) {
       ranks.push_back(std::move(known));
-      ranks.back().ranks = has_interrupted ? others : ranks.back().ranks;
+      ranks.back().ranks = has_open ? others : ranks.back().ranks;
     }
   }
   std::ranges::sort(ranks, {}, [](const RankClass& each) { return each.ranks.first(); });
   report.ranks = std::move(ranks);
   LimitReached cut;
-  cut.finding.kind = FindingKind::interrupted;
-  cut.value = static_cast<std::int64_t>(interrupted.size());
-  check::word_limit({FindingKind::interrupted, cut.value}, cut.finding);
+  const bool stood_still = difference(open, scenario.interrupted).size() == open.size();
+  cut.finding.kind = stood_still ? FindingKind::stalled : FindingKind::interrupted;
+  cut.value = static_cast<std::int64_t>(stood_still ? open.size() : scenario.interrupted.size());
+  check::word_limit({cut.finding.kind, cut.value}, cut.finding);
   report.verdict = std::move(cut);
 }
 
@@ -107,7 +113,7 @@ Report run_once(const Scenario& scenario, const sim::Options& options, sim::Deci
   RunState state{.decisions = &decisions, .seed = options.seed};
   Report report = sim::run_once(own, [&](Rank rank) { run_rank(scenario, rank, state); });
   report.values = state.watched.values();
-  spare_interrupted(scenario.interrupted, report);
+  spare_open_ends(scenario, report);
   return report;
 }
 

@@ -297,11 +297,12 @@ ListReplay::ListReplay(std::span<const RankProgram> programs, const Unknown& unk
 ListReplay::Item ListReplay::item_of(const ProgramCall& call, std::size_t at) const {
   const auto what = what_.find(agreement_text(call));
   expects(what != what_.end(), "calls are put in that others make");
+  const auto line = lines_.find(line_text(call));  // a message that is put in may be in a place that is not known
   return {.kind = call.kind,
           .group = groups_.at(call.group),
           .peer = is_point_to_point(call.kind) ? call.peer : -1,
           .what = what->second,
-          .line = lines_.at(line_text(call)),
+          .line = line == lines_.end() ? static_cast<std::uint32_t>(lines_.size()) : line->second,
           .at = at};
 }
 

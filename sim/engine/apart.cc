@@ -60,6 +60,7 @@ void visit(Visitor& visitor, AnyProgram& program) {
   visitor(program.groups);
   visitor(program.sets);
   visitor(program.is_whole);
+  visitor(program.is_endless);
 }
 
 template <typename Visitor, typename AnyStep>

@@ -8,6 +8,7 @@
 
 #include "sim/c10d/forwarding_backend.h"
 #include "sim/c10d/rank_context.h"
+#include "sim/judge/open_ends.h"
 #include "sim/repair/editing_backend.h"
 #include "sim/repair/noting_backend.h"
 
@@ -70,7 +71,8 @@ std::vector<check::RankProgram> Rehearsal::programs(const std::vector<Rank>& ran
   std::vector<check::RankProgram> programs;
   for (auto& [rank, program] : noted) {
     program.rank = rank;
-    program.is_whole = !was_cut;
+    program.is_endless = was_cut;
+    program.is_whole = !was_cut && !options_.open_ends.contains(rank);
     programs.push_back(std::move(program));
   }
   return programs;
@@ -96,7 +98,7 @@ std::optional<FindingKind> Rehearsal::outcome_of(const check::CallEdits& edits) 
     }
     own.finish();
   });
-  return kind_of(report.verdict);
+  return check::may_go_on(report, options_.open_ends) ? FindingKind::ok : kind_of(report.verdict);
 }
 
 check::StepLog Rehearsal::steps(const std::vector<Rank>& ranks) const {

@@ -97,6 +97,10 @@ struct Options {
   // are, on Gloo, asynchronous calls that it has not waited for.
   bool check_leaks = false;
 
+  // Ranks whose programs are not known to their ends, as in a recording of a hung job: what they would call next may be
+  // just what others wait for.
+  RankSet open_ends{};
+
   // Decides everything that is left to timing and chance; borrowed. Null: the usual way is taken everywhere.
   Decisions* decisions = nullptr;
 

@@ -161,10 +161,14 @@ void complete(Report& report, const Outlook& outlook) {
     if (has_stuck_messages(verdict)) {
       find_wrong_peer(verdict, programs);
     }
-    if (mends && !std::ranges::all_of(programs, &RankProgram::is_whole)) {
+    if (mends && std::ranges::any_of(programs, &RankProgram::is_endless)) {
       finding_of(verdict)->repair = Repair{.search = Repair::Search::too_large};
     } else if (mends && static_cast<Rank>(programs.size()) == report.world_size) {  // all call something
       mend(programs, outlook, verdict);
+      Finding& finding = *finding_of(verdict);
+      if (finding.repair) {
+        finding.repair->is_partial = !std::ranges::all_of(programs, &RankProgram::is_whole);
+      }
     }
   }
   if (report.world_size <= compared_ranks_max && has_unexplained_endings(verdict)) {

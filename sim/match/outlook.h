@@ -71,6 +71,7 @@ struct RankProgram {
   std::vector<ProgramGroup> groups{};
   std::vector<std::string> sets{};  // the keys of the store that it sets, in any order
   bool is_whole = true;             // to its end; otherwise as far as the rank got
+  bool is_endless = false;          // not whole because it was cut off after very many calls
 };
 
 // A change to the calls of one rank: before its call number `at`, counted from 0 over all groups, it makes the calls

@@ -21,19 +21,19 @@ std::size_t ordinal_of(std::vector<T>& values, T value) {
   return values.size() - 1;
 }
 
-// What is called, without its group and peer.
+// What is called, without its group and peer. Whether its rank waits for it at once is not part of it: in a recording,
+// the call in which a rank got stuck has no wait.
 std::string shape_text(const ProgramCall& call) {
   const bool has_place = has_root(call.kind) && !is_point_to_point(call.kind);
-  return fmt::format("{} {} {} {} {} {} {} {} {}", to_string(call.kind), call.numel, call.dtype,
+  return fmt::format("{} {} {} {} {} {} {} {}", to_string(call.kind), call.numel, call.dtype,
                      has_reduce_op(call.kind) ? static_cast<int>(call.reduce) : -1,
-                     has_place ? call.root : -1, call.tag, call.async_op, call.batch >= 0, call.label);
+                     has_place ? call.root : -1, call.tag, call.batch >= 0, call.label);
 }
 
 // True if both have the same `shape_text`.
 bool are_one_shape(const ProgramCall& a, const ProgramCall& b) {
   return a.kind == b.kind && a.numel == b.numel && a.reduce == b.reduce && a.root == b.root &&
-         a.tag == b.tag && a.async_op == b.async_op && (a.batch >= 0) == (b.batch >= 0) &&
-         a.dtype == b.dtype && a.label == b.label;
+         a.tag == b.tag && (a.batch >= 0) == (b.batch >= 0) && a.dtype == b.dtype && a.label == b.label;
 }
 
 constexpr Symbol shapes_max = 1U << 16U;

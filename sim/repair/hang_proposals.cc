@@ -164,8 +164,20 @@ class HangProposals {
                                         is_point_to_point(program_call_of(from, at).kind) ? from : -1);
     if (is_point_to_point(own.kind)) {
       own.kind = own.kind == OpKind::send ? OpKind::recv : OpKind::send;
+      place_as_before(rank, own);
     }
     return own;
+  }
+
+  // The other end of a message is in another place of the program: where the rank made such a call before, or nowhere.
+  void place_as_before(Rank rank, ProgramCall& message) const {
+    const std::vector<ProgramCall>& calls = lists_.of(rank).program->calls;
+    const auto before = std::find_if(calls.rbegin(), calls.rend(), [&message](const ProgramCall& call) {
+      return call.kind == message.kind && call.peer == message.peer && call.numel == message.numel &&
+             call.dtype == message.dtype;
+    });
+    message.label = before == calls.rend() ? "" : before->label;
+    message.site = before == calls.rend() ? "" : before->site;
   }
 
   // Where a rank is stuck or, if it is not, where it could have continued: before it destroyed its groups.

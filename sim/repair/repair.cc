@@ -160,7 +160,7 @@ bool is_repairable(const Verdict& verdict) {
                       std::holds_alternative<ResourceLeak>(verdict);
   return is_fit && finding->kind != FindingKind::rank_crashed &&
          finding->kind != FindingKind::join_hook_mismatch && finding->kind != FindingKind::waited_twice &&
-         finding->kind != FindingKind::work_never_waited;
+         finding->kind != FindingKind::work_never_waited && finding->kind != FindingKind::store_cycle;
 }
 
 RepairSearch find_repair(const CallLists& lists, const Hang& hang, const Outlook& outlook) {

@@ -67,6 +67,7 @@ constexpr FindingRow rows[] = {
     {Kind::pending_calls, "pending_calls", "limit_reached"},
     {Kind::deadline, "deadline", "limit_reached"},
     {Kind::interrupted, "interrupted", "limit_reached"},
+    {Kind::stalled, "stalled", "limit_reached"},
 
     {Kind::gpu_memory, "gpu_memory", "does_not_fit"},
 

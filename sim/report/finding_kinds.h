@@ -64,6 +64,7 @@ enum class FindingKind : std::uint8_t {
   pending_calls,
   deadline,
   interrupted,
+  stalled,
 
   // Of predictions.
   gpu_memory,

@@ -338,6 +338,13 @@ constexpr LimitWords limit_words[] = {
      },
      "what these ranks would have called next is not known: what the others wait for could still have come",
      "check where the ranks were when the recording ended; record the script to its end for a verdict"},
+    {FindingKind::stalled,
+     [](std::int64_t value) {
+       return fmt::format("{} went past the point where the recorded job stood still",
+                          value == 1 ? "1 rank" : fmt::format("{} ranks", value));
+     },
+     "the recording ends there: what the ranks would have called next is not known",
+     "record the script again: it may run to its end now"},
 };
 
 }  // namespace

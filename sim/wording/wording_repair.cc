@@ -242,8 +242,13 @@ void word_culprits(const CallEdits& edits, Programs programs, std::span<const Pl
       break;
     case Mistake::other_call:
       finding.headline = says(full_words(call));
-      finding.cause = "the peers make the other call there, and wait for it";
-      finding.advice = "make the same call on all ranks";
+      finding.cause = is_message(call) ? fmt::format("rank {} waits for the message", call.peer)
+                                       : "the peers make the other call there, and wait for it";
+      finding.advice =
+          is_message(call)
+              ? "let both ends exchange the same messages: no break, continue or except that depends "
+                "on the rank"
+              : "make the same call on all ranks";
       break;
   }
 }

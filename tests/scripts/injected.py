@@ -183,6 +183,43 @@ def extra_pipeline_step_2():
             dist.send(given, 0)
 
 
+def wrong_neighbor_gpu():
+    """Rank 1's message goes one rank too far in one step. The others get stuck before they make their next calls."""
+    for iteration in range(3):
+        following = rank + (2 if rank == 1 and iteration == 1 else 1)
+        calls = [dist.P2POp(dist.irecv, torch.empty(WIDTH, device=device), rank - 1)] if rank > 0 else []
+        if following < dist.get_world_size():
+            calls.append(dist.P2POp(dist.isend, torch.ones(WIDTH, device=device), following))
+        for work in dist.batch_isend_irecv(calls):  # MISTAKE wrong_neighbor_gpu
+            work.wait()
+    dist.barrier()
+
+
+def early_stop_after_reading():
+    """What the ranks read decides what they would call next, so nothing is known beyond the hang."""
+    model, optimizer = ddp()
+    losses = torch.empty(dist.get_world_size(), device=device)
+    for epoch in range(6):
+        step(model, optimizer)
+        dist.all_gather_into_tensor(losses, torch.ones(1, device=device))
+        if losses.mean().item() < 0 or (rank == 1 and epoch == 2):
+            break
+    flops = [torch.zeros(1, device=device) for _ in range(dist.get_world_size())]
+    dist.all_gather(flops, torch.ones(1, device=device))  # MISTAKE early_stop_after_reading
+
+
+def other_average_period_gpu():
+    """Only what the ranks would call after the hang shows whose period is another one."""
+    from torch.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
+    model = nn.Linear(WIDTH, WIDTH).to(device)
+    model(torch.ones(4, WIDTH, device=device)).sum().backward()  # parameters without gradients are not averaged
+    halves = [dist.new_group([0, 1]), dist.new_group([2, 3])]
+    averager = PeriodicModelAverager(period=2 if rank == 0 else 3, warmup_steps=2)
+    for _ in range(8):
+        dist.all_reduce(torch.ones(WIDTH, device=device), group=halves[rank // 2])
+        averager.average_parameters(model.parameters())  # MISTAKE other_average_period_gpu
+
+
 def exception_on_one_rank():
     model, optimizer = ddp()
     for iteration in range(3):
@@ -238,7 +275,8 @@ def hook_without_all_reduce():
 
 
 ON_GPUS = {"validation_on_rank_0_gpu", "validation_reduces_on_rank_0", "uneven_2", "bad_batches_gpu", "early_stop_2",
-           "checkpoint_on_rank_0_2", "extra_pipeline_step_2", "full_tensor_on_rank_0_2"}
+           "wrong_neighbor_gpu", "other_average_period_gpu", "checkpoint_on_rank_0_2", "extra_pipeline_step_2",
+           "full_tensor_on_rank_0_2"}
 name = sys.argv[1]
 if name in ON_GPUS:
     dist.init_process_group("nccl")

@@ -158,15 +158,18 @@ bool leaves_open(const Finding& finding) {
          });
 }
 
-// True if `alone` blames no further ranks, and shows the same standstill, or a change with which all ranks finish.
+// True if `alone` says more than `together` and may replace it: it has a change with which all ranks finish, to their
+// ends, or it blames some of the same ranks for the same standstill.
 bool narrows_down(const Report& alone, const Report& together) {
   const Finding* told = finding_of(alone.verdict);
   const Finding* known = finding_of(together.verdict);
-  if (told == nullptr || !told->at || !known->at || alone.verdict.index() != together.verdict.index() ||
-      !difference(told->culprits, known->culprits).empty()) {
+  if (told == nullptr || !told->at || !known->at || alone.verdict.index() != together.verdict.index()) {
     return false;
   }
   const bool is_repaired = told->repair && !told->repair->steps.empty();
+  if (!difference(told->culprits, known->culprits).empty()) {
+    return is_repaired && told->repair->alternatives == 0 && !told->tie;
+  }
   return is_repaired ||
          (told->at->call.op == known->at->call.op && told->at->call.group == known->at->call.group &&
           told->at->call.seq == known->at->call.seq);
@@ -185,11 +188,7 @@ void ask_each_alone(const CommandLine& line, const ScriptRun& together, const st
   if (!ran_together || is_whole || line.paths.empty() || !stands_still(recorded.report.verdict)) {
     return;
   }
-  Finding& finding = *finding_of(recorded.report.verdict);
-  if (finding.repair) {
-    finding.repair->is_partial = true;
-  }
-  if (!leaves_open(finding)) {
+  if (!leaves_open(*finding_of(recorded.report.verdict))) {
     return;
   }
   scenario::ScriptOptions options = script_options(line, timeline);

@@ -191,7 +191,7 @@ TEST_CASE("nobody is blamed for what an interrupted recording does not have", "[
   const std::string waits = R"({"stack":[["/job/train.py",7,"train"]],"waits":true})";
   traces::ScriptRecord record =
       job({record_of(0, 2, {asked}), record_of(1, 2, {barrier, R"(["c",0])", waits})});
-  CHECK(verdict_word(recorded_script(record, "recorded.json").report.verdict) == "deadlock");
+  CHECK(finding(recorded_script(record, "recorded.json")).kind == FindingKind::stalled);
   record.was_interrupted = true;
   const RecordedScript script = recorded_script(record, "recorded.json");
   CHECK_THAT(script.text, Contains("// The recording was interrupted") && Contains(R"("interrupted": "0")"));
@@ -218,7 +218,7 @@ TEST_CASE("where the scenario does not do what the script did, the report is the
   CHECK_THAT(script.text,
              Contains("// This scenario does not do what the script did: rank 1 waited forever"));
   CHECK_THAT(script.reservation,
-             Contains("in the scenario it finished") && Contains("that of the recorded run"));
+             Contains("in the scenario it went on") && Contains("that of the recorded run"));
 }
 
 TEST_CASE("two runs that end alike with different verdicts contradict each other", "[scenarios][record]") {
