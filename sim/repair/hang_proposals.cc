@@ -169,13 +169,18 @@ class HangProposals {
     return own;
   }
 
-  // The other end of a message is in another place of the program: where the rank made such a call before, or nowhere.
+  // The other end of a message is in another place of the program: where the rank made such a call before, with this
+  // peer or another one, or nowhere.
   void place_as_before(Rank rank, ProgramCall& message) const {
     const std::vector<ProgramCall>& calls = lists_.of(rank).program->calls;
-    const auto before = std::find_if(calls.rbegin(), calls.rend(), [&message](const ProgramCall& call) {
-      return call.kind == message.kind && call.peer == message.peer && call.numel == message.numel &&
-             call.dtype == message.dtype;
-    });
+    const auto last_one = [&](bool with_any_peer) {
+      return std::find_if(calls.rbegin(), calls.rend(), [&](const ProgramCall& call) {
+        return call.kind == message.kind && call.numel == message.numel && call.dtype == message.dtype &&
+               (with_any_peer || call.peer == message.peer);
+      });
+    };
+    const auto own = last_one(false);
+    const auto before = own == calls.rend() ? last_one(true) : own;
     message.label = before == calls.rend() ? "" : before->label;
     message.site = before == calls.rend() ? "" : before->site;
   }
