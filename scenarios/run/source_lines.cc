@@ -43,9 +43,15 @@ std::vector<std::string> lines_until(const fs::path& file, std::int64_t number) 
     return lines;
   }
   std::ifstream in(file);
+  in.exceptions(
+      std::ios::badbit);  // otherwise a stream takes an allocation that fails for the end of its file
   std::string line;
-  while (static_cast<std::int64_t>(lines.size()) < number && std::getline(in, line)) {
-    lines.push_back(line);
+  try {
+    while (static_cast<std::int64_t>(lines.size()) < number && std::getline(in, line)) {
+      lines.push_back(line);
+    }
+  } catch (const std::ios::failure&) {
+    return {};  // the file cannot be read
   }
   return static_cast<std::int64_t>(lines.size()) == number ? lines : std::vector<std::string>();
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <new>
 #include <string_view>
 #include <utility>
 
@@ -91,6 +92,8 @@ std::optional<FindingKind> Rehearsal::outcome_of(const check::CallEdits& edits) 
     check::EditingBackend& own = *backends[static_cast<std::size_t>(rank)];
     try {
       program_(rank);
+    } catch (const std::bad_alloc&) {
+      throw;  // not the program's
     } catch (const std::exception&) {
       if (!own.goes_on()) {
         throw;

@@ -118,7 +118,7 @@ Json result_of(const TestOutcome& outcome, std::size_t rule_index) {
     }
   }
   if (!flows.empty()) {
-    Json flow;
+    Json flow = Json::object();
     flow["threadFlows"] = std::move(flows);
     result["codeFlows"] = list_of(std::move(flow));
   }
@@ -147,9 +147,9 @@ std::string sarif_report(const TestRun& run, const std::string& version) {
   }
   Json driver = {{"name", "rollcall"}, {"version", version}};
   driver["rules"] = std::move(descriptions);
-  Json tool;
+  Json tool = Json::object();
   tool["driver"] = std::move(driver);
-  Json invocation;
+  Json invocation = Json::object();
   invocation["executionSuccessful"] = !run.interrupted;
   Json only = {{"tool", std::move(tool)}, {"columnKind", "unicodeCodePoints"}};
   only["invocations"] = list_of(std::move(invocation));

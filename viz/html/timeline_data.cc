@@ -398,6 +398,7 @@ std::string timeline_data(const Report& report) {
 
 std::string packed_timeline(const Report& report) {
   std::ostringstream compressed;
+  compressed.exceptions(std::ios::badbit);  // otherwise a stream cuts the data where an allocation fails
   GzipStream gzip(compressed);
   gzip << timeline_data(report);
   gzip.finish();

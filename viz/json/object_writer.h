@@ -26,7 +26,8 @@ class ObjectWriter {
     } else if constexpr (std::is_same_v<Value, FindingKind>) {
       return to_string(value);
     } else {
-      Json object;
+      // Not null: if memory runs out when operator[] makes an object of null, null is left broken.
+      Json object = Json::object();
       ObjectWriter writer(object);
       members(writer, value);
       return object;
@@ -73,7 +74,9 @@ class ObjectWriter {
   bool wants(bool condition) const { return condition; }
   void derived(const char* key, const auto& calculate) { (*this)(key, calculate()); }
   void within(const char* key, const auto& describe) {
-    ObjectWriter writer(object_[key]);
+    Json& inner = object_[key];
+    inner = Json::object();
+    ObjectWriter writer(inner);
     describe(writer);
   }
   void beside(const char* /*key*/, const auto& value) {
