@@ -280,14 +280,13 @@ void HeaderReader::read_limits() {
   if (const auto blocking = root_.find("blocking_wait")) {
     scenario_.blocking_wait = blocking->boolean();
   }
-  if (const auto interrupted = root_.find("interrupted")) {
-    scenario_.interrupted =
-        read_ranks(*interrupted, scenario_.options.world_size, diagnostics_).value_or(RankSet());
-  }
-  if (const auto stalled = root_.find("stalled")) {
-    scenario_.stalled =
-        read_ranks(*stalled, scenario_.options.world_size, diagnostics_).value_or(RankSet());
-  }
+  const auto ranks_in = [this](const char* key) {
+    const auto ranks = root_.find(key);
+    return ranks ? read_ranks(*ranks, scenario_.options.world_size, diagnostics_).value_or(RankSet())
+                 : RankSet();
+  };
+  scenario_.interrupted = ranks_in("interrupted");
+  scenario_.stalled = ranks_in("stalled");
   scenario_.options.open_ends = scenario_.interrupted;
   scenario_.options.open_ends.insert(scenario_.stalled);
   if (const auto communicators = root_.find("communicators")) {

@@ -100,6 +100,7 @@ class ScenarioBuilder {
         file_(std::move(file)),
         timeline_(timeline),
         cluster_(cluster) {
+    const bool went_on_after_timeouts = limit_of_waits(record).has_value();
     for (const ScriptRank& rank : record.ranks) {
       const BackendTraits* own = find_backend_traits(rank.backend);
       backend_ = own != nullptr && own->device == DeviceType::cuda ? own->name : backend_;
@@ -107,7 +108,7 @@ class ScenarioBuilder {
       const bool is_open = rank.end.how == ScriptEnd::How::unknown;
       if (is_open && record.was_interrupted && !rank.waits) {
         interrupted_.insert(rank.rank);
-      } else if (is_open && !limit_of_waits(record)) {
+      } else if (is_open && !went_on_after_timeouts) {
         stalled_.insert(rank.rank);
       }
     }

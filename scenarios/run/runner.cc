@@ -15,6 +15,7 @@
 #include "sim/explore/replay.h"
 #include "sim/explore/schedules.h"
 #include "sim/judge/complete.h"
+#include "sim/judge/open_ends.h"
 #include "sim/wording/wording.h"
 
 namespace rollcall::scenario {
@@ -50,12 +51,7 @@ bool depends_on(const RankSet& open, const Verdict& verdict) {
 
 // Ranks of a recording that was interrupted, or that stood still, come to the end of their programs, not of their work.
 void spare_open_ends(const Scenario& scenario, Report& report) {
-  RankSet open;
-  for (const RankClass& known : report.ranks) {
-    if (known.state == RankClass::State::finished) {
-      open.insert(difference(known.ranks, difference(known.ranks, scenario.options.open_ends)));
-    }
-  }
+  const RankSet open = check::ranks_at_open_ends(report, scenario.options.open_ends);
   if (open.empty() || !depends_on(open, report.verdict)) {
     return;
   }

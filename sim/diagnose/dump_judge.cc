@@ -265,7 +265,8 @@ Diagnosis judge_recorded(const JobDump& job) {
     add_victims(investigation, diagnosis);
   }
   add_moments(investigation, diagnosis);
-  diagnosis.without_dump = ranks_without_dump(job);
+  diagnosis.without_dump =
+      ranks_without_dump(job);  // logs are weighed against it, and may replace the diagnosis
   add_log_evidence(job.facts, investigation.progress == Progress::running, diagnosis);
   if (diagnosis.finding.kind == FindingKind::no_fault &&
       (log_shows_failure(job.facts) || may_stand_unrecorded(investigation) ||

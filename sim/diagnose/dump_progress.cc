@@ -52,13 +52,13 @@ Change change_between(const RankDump& before, const RankDump& now) {
   }
   Change change = Change::none;
   for (std::size_t i = 0; i < now.records.size(); ++i) {
-    if (before.records[i].state != now.records[i].state) {
-      const bool has_ended = now.records[i].state == DumpRecord::State::ended;
-      change = has_ended ? Change::unclear : Change::calls;
+    if (before.records[i].state == now.records[i].state) {
+      continue;
     }
-    if (change == Change::calls) {
-      break;
+    if (now.records[i].state != DumpRecord::State::ended) {
+      return Change::calls;
     }
+    change = Change::unclear;
   }
   return change;
 }

@@ -106,7 +106,7 @@ void blame_missing(const Evidence& evidence, const std::vector<BlockedSlot>& slo
     finding.kind = FindingKind::rank_crashed;
     finding.culprits = failed_among(evidence, finding.culprits);
     if (gave_up_in_store(evidence, finding.culprits)) {
-      blame_for_timeout_in_store(RankSet(finding.culprits), finding);
+      blame_for_timeout_in_store(finding);
       return;
     }
   } else if (is_point_to_point(slot.kind)) {

@@ -77,7 +77,7 @@ std::optional<Verdict> judge_timeout(const Evidence& evidence) {
     }
   }
   if (failed && gave_up_in_store(evidence, finding.culprits)) {
-    blame_for_timeout_in_store(RankSet(finding.culprits), finding);
+    blame_for_timeout_in_store(finding);
   } else {
     word_missing(evidence, {}, finding);
   }
@@ -116,7 +116,8 @@ bool gave_up_in_store(const Evidence& evidence, const RankSet& ranks) {
   });
 }
 
-void blame_for_timeout_in_store(const RankSet& gave_up, Finding& finding) {
+void blame_for_timeout_in_store(Finding& finding) {
+  const RankSet gave_up = finding.culprits;
   const RankSet& waiting = finding.at->waiting;
   finding.kind = FindingKind::store_cycle;
   finding.tie = gave_up.size() == waiting.size();

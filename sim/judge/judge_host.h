@@ -20,8 +20,9 @@ Verdict judge_leaks(const Evidence& evidence);
 void blame_for_key(const Evidence& evidence, const BlockedSlot& slot, const RankSet& gone, Finding& finding);
 // True if all these ranks failed because a key of the store was not set in time.
 bool gave_up_in_store(const Evidence& evidence, const RankSet& ranks);
-// For ranks that gave up in the store, and ranks that wait for them in `finding.at`: blames the side with fewer ranks.
-void blame_for_timeout_in_store(const RankSet& gave_up, Finding& finding);
+// For culprits that gave up in the store, and ranks that wait for them in `finding.at`: blames the side with fewer
+// ranks.
+void blame_for_timeout_in_store(Finding& finding);
 // In a cycle through the store, blames the side with fewer ranks: those that wait for keys, or the others, which wait
 // for those ranks. Blames all of them on a tie. Returns the index of the slot to show.
 std::size_t blame_in_cycle(const std::vector<BlockedSlot>& slots, const Blame& blame, Finding& finding);

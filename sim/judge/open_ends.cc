@@ -5,26 +5,30 @@
 
 namespace rollcall::check {
 
+RankSet ranks_at_open_ends(const Report& report, const RankSet& open) {
+  RankSet ranks;
+  for (const RankClass& each : report.ranks) {
+    if (each.state == RankClass::State::finished) {
+      ranks.insert(difference(each.ranks, difference(each.ranks, open)));
+    }
+  }
+  return ranks;
+}
+
 bool may_go_on(const Report& report, const RankSet& open) {
   const bool may_wait = std::holds_alternative<Deadlock>(report.verdict) ||
                         std::holds_alternative<ResourceLeak>(report.verdict);
   if (open.empty() || !may_wait) {
     return false;
   }
-  using State = RankClass::State;
-  RankSet served;  // these may yet make any call
-  for (const RankClass& each : report.ranks) {
-    if (each.state == State::finished) {
-      served.insert(difference(each.ranks, difference(each.ranks, open)));
-    }
-  }
+  RankSet served = ranks_at_open_ends(report, open);  // these may yet make any call
   if (served.empty()) {
     return false;
   }
   for (bool changed = true; changed;) {
     changed = false;
     for (const RankClass& each : report.ranks) {
-      if (each.state == State::waiting && !each.waits_for.empty() &&
+      if (each.state == RankClass::State::waiting && !each.waits_for.empty() &&
           !difference(each.ranks, served).empty() && difference(each.waits_for, served).empty()) {
         served.insert(each.ranks);
         changed = true;
@@ -32,7 +36,7 @@ bool may_go_on(const Report& report, const RankSet& open) {
     }
   }
   return std::ranges::all_of(report.ranks, [&](const RankClass& each) {
-    return each.state == State::finished || difference(each.ranks, served).empty();
+    return each.state == RankClass::State::finished || difference(each.ranks, served).empty();
   });
 }
 
