@@ -75,7 +75,9 @@ class ObjectWriter {
   void derived(const char* key, const auto& calculate) { (*this)(key, calculate()); }
   void within(const char* key, const auto& describe) {
     Json& inner = object_[key];
-    inner = Json::object();
+    if (inner.is_null()) {
+      inner = Json::object();
+    }
     ObjectWriter writer(inner);
     describe(writer);
   }
