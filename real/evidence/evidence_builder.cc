@@ -75,6 +75,7 @@ EvidenceBuilder::EvidenceBuilder(const Options& options, const std::vector<Group
       }
     }
   }
+  find_lost_messages();
   find_store_waits();
   apply_deadline();
   end_unwatched_spans();
@@ -178,6 +179,9 @@ void EvidenceBuilder::replay(Rank rank, std::size_t index) {
       return;
     case Kind::observe:
       return observe(rank, record);
+    case Kind::drop:
+      state_of(rank).dropped.emplace_back(record.call, record.at);
+      return;
     case Kind::die:
       state_of(rank).last_output = record.text;
       return;
@@ -307,6 +311,28 @@ void EvidenceBuilder::observe(Rank rank, const Record& record) {
   observation.op = restore(rank, record.op);
   observation.site.file = record.text.empty() ? nullptr : files_.insert(record.text).first->c_str();
   notes_.incidents.observe(record.at, rank, observation);
+}
+
+// Gloo does not say whether a message had gone when its handle was dropped. It had not if its other end has not got it.
+void EvidenceBuilder::find_lost_messages() {
+  for (std::size_t rank = 0; rank < states_.size(); ++rank) {
+    for (const auto& [number, at] : states_[rank].dropped) {
+      const Call& call = states_[rank].calls[static_cast<std::size_t>(number)];
+      if (call.message == check::no_message) {
+        continue;
+      }
+      const MessageMatcher& messages = messages_of(call.op.group);
+      const Message& message = messages.at(call.message);
+      const bool has_come = message.phase == Message::Phase::done ||
+                            (message.partner != check::no_message &&
+                             messages.at(message.partner).phase == Message::Phase::done);
+      if (!has_come) {
+        notes_.incidents.observe(
+            at, static_cast<Rank>(rank),
+            {.kind = Observation::Kind::dropped, .op = call.op, .seq = call.seq, .site = call.op.site});
+      }
+    }
+  }
 }
 
 void EvidenceBuilder::wait(Rank rank, const Record& record) {

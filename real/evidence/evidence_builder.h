@@ -73,10 +73,11 @@ class EvidenceBuilder {
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
   static constexpr GroupId unknown_group = static_cast<GroupId>(-1);
   struct RankState {
-    std::vector<Call> calls;     // by number
-    std::vector<bool> left_out;  // by number
-    bool is_over = false;        // later records are left out
-    bool lost_peer = false;      // its last error was that others are gone or silent
+    std::vector<Call> calls;                             // by number
+    std::vector<bool> left_out;                          // by number
+    std::vector<std::pair<std::int64_t, Time>> dropped;  // messages whose handles it let go of, and when
+    bool is_over = false;                                // later records are left out
+    bool lost_peer = false;                              // its last error was that others are gone or silent
     std::string last_output;
     std::vector<GroupId> groups;  // by the rank's own number: split_group gives ranks different ones
     std::size_t batch =
@@ -112,6 +113,7 @@ class EvidenceBuilder {
   void complete_message(Call& call, const Record& record);
   void complete_slot(const Call& call);
   void complete_store_call(Rank rank, const Call& call, const Record& record);
+  void find_lost_messages();
   void find_store_waits();
   void fail(Rank rank, const Record& record);
   void record_death(Rank rank, const Death& death);

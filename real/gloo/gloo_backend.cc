@@ -139,6 +139,11 @@ class GlooBackend final : public Backend, private Observer {
     return work.is_point_to_point() ? group.is_message_completed(work.seq()) : group.is_completed(work.seq());
   }
 
+  // Gloo cannot be asked whether a message has gone.
+  bool drop(const Work& work) override {
+    return work.is_point_to_point() && groups_[work.group()]->drop_message(work.seq());
+  }
+
   Rank source_of(const Work& work) override { return groups_[work.group()]->take_source(work.seq()); }
 
   void compute(Duration duration) override {

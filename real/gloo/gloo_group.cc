@@ -179,6 +179,8 @@ void GlooGroup::wait_message(std::int64_t number) {
   messages_.erase(found);
 }
 
+bool GlooGroup::drop_message(std::int64_t number) { return messages_.erase(number) > 0; }
+
 Rank GlooGroup::take_source(std::int64_t number) {
   const auto source = sources_.extract(number);
   expects(!source.empty(), "a receive's source is asked for once, after waiting");

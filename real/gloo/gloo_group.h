@@ -49,6 +49,8 @@ class GlooGroup {
   // Posts a send or a receive. Returns its number among the messages of this rank and group.
   std::int64_t post(const Op& op);
   void wait_message(std::int64_t number);
+  // Frees its buffer, with which Gloo forgets the message. Returns false if it has been waited for.
+  bool drop_message(std::int64_t number);
   bool is_message_completed(std::int64_t number) const { return !messages_.contains(number); }
   // The source, as a rank of the group, of a receive from any source that has been waited for. Asked once.
   Rank take_source(std::int64_t number);

@@ -89,7 +89,7 @@ std::optional<Record> Decoder::next() {
   Reader reader(std::string_view(bytes_).substr(at_ + sizeof length, length));
   Record record;
   visit(reader, record);
-  if (record.kind > Record::Kind::die || (record.op.store && !is_sound(*record.op.store))) {
+  if (record.kind > Record::Kind::drop || (record.op.store && !is_sound(*record.op.store))) {
     throw std::runtime_error("a record of a rank is invalid");
   }
   at_ += sizeof length + length;

@@ -53,6 +53,7 @@ struct Record {
     observe,   // `observation`, `op`: what the rank found out about its data
     gone,      // written by a remote supervisor: the process has ended; `value` as from waitpid, `text`
     die,       // std::terminate: the process is about to abort, because of `text`
+    drop,      // the program let go of a message's handle without waiting
   };
 
   Kind kind = Kind::begin;

@@ -424,6 +424,16 @@ Rank Recorder::source_of(const Work& work) {
   return known.empty() ? inner().source_of(work) : known.mapped();
 }
 
+// A message that its program has let go of on gloo never completes, as far as anybody can know.
+bool Recorder::drop(const Work& work) {
+  const auto call = open_.find(key_of(work));
+  if (device_ == nullptr && call != open_.end()) {
+    sink_.write(make(Record::Kind::drop, call->second.number));
+    open_.erase(call);
+  }
+  return inner().drop(work);
+}
+
 void Recorder::print(std::string_view text) {
   note(Record::Kind::print, {}, std::string(text));
   ForwardingObserver::print(text);

@@ -56,6 +56,7 @@ class Recorder final : public ForwardingBackend,
   void wait_for(const Work& work, Duration timeout) override;
   void wait_any(std::span<const Work> works) override;
   Rank source_of(const Work& work) override;
+  bool drop(const Work& work) override;
   ProcessGroup manage(GroupCall call) override;
   void monitored_barrier(const Op& op, const MonitoredBarrierLimits& limits) override;
   StoreReply store(const StoreCall& call) override;

@@ -72,6 +72,9 @@ std::vector<CallFact> calls_of(const std::vector<real::Record>& log) {
       case real::Record::Kind::fail:
         call_at(record).outcome = fmt::format("{}: {}", record.type, normalized_error(record.text));
         break;
+      case real::Record::Kind::drop:
+        call_at(record).outcome = "dropped";
+        break;
       case real::Record::Kind::begin:
       case real::Record::Kind::wait:
       case real::Record::Kind::connect:

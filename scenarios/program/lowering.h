@@ -133,6 +133,7 @@ class Lowering {
   void lower_branches(const Statement& statement);
 
   void lower_wait(const Statement& statement);
+  void lower_drop(const Statement& statement);
   void lower_wait_stream(const Statement& statement);
   void lower_print(const Statement& statement);
   void lower_raise(const Statement& statement);

@@ -15,6 +15,10 @@ void Lowering::lower_wait(const Statement& statement) {
   emit(statement.node(), wait);
 }
 
+void Lowering::lower_drop(const Statement& statement) {
+  emit(statement.node(), action::Drop{read_.work(statement.head())});
+}
+
 void Lowering::lower_wait_stream(const Statement& statement) {
   emit(statement.node(), action::WaitStream{read_.stream(statement.head()), read_stream(statement)});
 }

@@ -212,6 +212,9 @@ struct Wait {
   Duration timeout = 0;        // 0: none
   SlotIndex stream = no_slot;  // of the frame's streams: the one that waits
 };
+struct Drop {
+  SlotIndex work = no_slot;
+};
 struct Exchange {
   TableIndex message = none;  // of Program::messages
 };
@@ -394,7 +397,7 @@ struct Try {  // the body follows, up to `handler`; the handler is in [handler, 
 }  // namespace action
 
 using Action =
-    std::variant<action::Collect, action::Wait, action::Exchange, action::ExchangeBatch,
+    std::variant<action::Collect, action::Wait, action::Drop, action::Exchange, action::ExchangeBatch,
                  action::ExchangeObjects, action::Coalesce, action::Checkpoint, action::Synchronize,
                  action::Touch, action::Choose, action::Parallel, action::Compute, action::LaunchKernel,
                  action::RecordEvent, action::WaitEvent, action::WaitStream, action::Print, action::Raise,

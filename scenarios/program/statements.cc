@@ -144,6 +144,7 @@ std::vector<StatementRule> Lowering::make_statement_rules() {
       {"send_object_list", &Lowering::lower_objects, "", list_to, objects, blocks, v2_6},
       {"recv_object_list", &Lowering::lower_objects, "", list_from, objects, blocks, v2_6},
       {"wait", &Lowering::lower_wait, "work", {"timeout", "stream"}},
+      {"drop", &Lowering::lower_drop, "work"},
       {"synchronize", &Lowering::lower_synchronize},
       {"compute", &Lowering::lower_compute, "duration", {"jitter"}},
       {"kernel", &Lowering::lower_kernel, "time", kernel},

@@ -117,9 +117,11 @@ OrderedJson kernel_statement(const traces::ScriptKernel& kernel) {
 class StatementWriter {
  public:
   StatementWriter(const ScriptRank& rank, const CallNotes& notes) : rank_(rank), notes_(notes) {
-    for (const ScriptEvent& event : rank.events) {
-      if (event.kind == ScriptEvent::Kind::wait || event.kind == ScriptEvent::Kind::future) {
-        waited_for_.insert(event.handle);
+    for (std::size_t i = 0; i < rank.events.size(); ++i) {
+      const ScriptEvent& event = rank.events[i];
+      if (event.kind == ScriptEvent::Kind::wait || event.kind == ScriptEvent::Kind::future ||
+          keeps_message(i)) {
+        named_.insert(event.handle);
       }
       if (event.kind == ScriptEvent::Kind::touch) {
         touched_.emplace(event.handle, event.touch);
@@ -152,6 +154,9 @@ class StatementWriter {
         case ScriptEvent::Kind::wait:
           wait_for_buckets();
           add_wait(event.handle);
+          break;
+        case ScriptEvent::Kind::drop:
+          add_drop(event.handle);
           break;
         case ScriptEvent::Kind::future:
           buckets_.push_back({event.handle, latest_});  // the reducer asks for it immediately
@@ -188,6 +193,22 @@ class StatementWriter {
     std::uint32_t call = 0;
   };
 
+  // True for messages on gloo whose handle the script keeps, even if it never waits: without a name, a statement lets
+  // go of it.
+  bool keeps_message(std::size_t i) const {
+    const ScriptEvent& event = rank_.events[i];
+    const bool is_of_messages =
+        event.kind == ScriptEvent::Kind::batch ||
+        (event.kind == ScriptEvent::Kind::call && is_message(rank_.calls[event.calls.front()]));
+    if (!is_of_messages || event.handle < 0 || rank_.backend != "gloo") {
+      return false;
+    }
+    const bool is_dropped_at_once = i + 1 < rank_.events.size() &&
+                                    rank_.events[i + 1].kind == ScriptEvent::Kind::drop &&
+                                    rank_.events[i + 1].handle == event.handle;
+    return !is_dropped_at_once;
+  }
+
   // True for a call that is directly followed by its wait: it blocks. A bucket of a backward does so only if it is the
   // only one.
   bool waits_at_once(std::size_t i) const {
@@ -197,7 +218,7 @@ class StatementWriter {
     }
     const ScriptEvent& next = rank_.events[i + 1];
     if (next.handle != event.handle || next.kind == ScriptEvent::Kind::call ||
-        next.kind == ScriptEvent::Kind::touch) {
+        next.kind == ScriptEvent::Kind::touch || next.kind == ScriptEvent::Kind::drop) {
       return false;
     }
     if (next.kind != ScriptEvent::Kind::future) {
@@ -346,7 +367,7 @@ class StatementWriter {
     if (async && !is_message(call)) {
       arguments["async_op"] = true;
     }
-    if (async && waited_for_.contains(*handle)) {
+    if (async && named_.contains(*handle)) {
       arguments["as"] = name_handle(*handle);
     }
     const std::string message = call.op == "send" ? "isend" : "irecv";
@@ -469,7 +490,7 @@ class StatementWriter {
       messages.push_back({{rank_.calls[number].op == "send" ? "isend" : "irecv", arguments}});
     }
     OrderedJson statement = {{"batch_isend_irecv", messages}};
-    if (waited_for_.contains(event.handle)) {
+    if (named_.contains(event.handle)) {
       statement["as"] = name_handle(event.handle);
     }
     tell_where(event.calls.front(), statement);
@@ -478,12 +499,16 @@ class StatementWriter {
 
   // Waiting for a call twice is the same as waiting once. A batch has one handle for several works.
   void add_wait(Handle handle) {
-    const auto name = names_.find(handle);
-    if (name != names_.end()) {
-      OrderedJson statement = {{"wait", handle_name(name->second)}};
+    if (const auto name = names_.extract(handle)) {
+      OrderedJson statement = {{"wait", handle_name(name.mapped())}};
       tell_stream(stream_, statement);
       statements_.push_back(std::move(statement));
-      names_.erase(name);
+    }
+  }
+
+  void add_drop(Handle handle) {
+    if (const auto name = names_.extract(handle)) {
+      statements_.push_back({{"drop", handle_name(name.mapped())}});
     }
   }
 
@@ -549,7 +574,7 @@ class StatementWriter {
 
   const ScriptRank& rank_;
   const CallNotes& notes_;
-  std::set<Handle> waited_for_;              // at any time
+  std::set<Handle> named_;                   // that get a name
   std::map<Handle, std::size_t> names_;      // of calls in progress
   std::map<Handle, std::uint32_t> touched_;  // calls whose tensors are used early
   std::map<Handle, std::string> buffers_;    // the names of those in progress

@@ -137,6 +137,10 @@ class RankServer {
       succeed({});
       return;
     }
+    if (const Value* tickets = find(message, "drop")) {
+      drop(*tickets);
+      return;
+    }
     link_.has_called();
     if (find(message, "call") != nullptr) {
       calls_.push_back(traces::script_call(message));
@@ -226,7 +230,8 @@ class RankServer {
     answer["bytes"] = bytes.size();
     for (auto issued = issued_.begin(); issued != issued_.end();) {
       ScriptCalls::Pending& pending = issued->second.pending;
-      if (issued->second.failure || pending.work.is_nothing() || !pending.work.is_completed()) {
+      if (issued->second.failure || pending.work.is_nothing() || !pending.work.is_completed() ||
+          may_be_dropped(pending)) {
         ++issued;
         continue;
       }
@@ -317,6 +322,23 @@ class RankServer {
       answer["source"] = this_rank().backend->source_of(issued.pending.work);
     }
     succeed(std::move(answer), std::move(bytes));
+  }
+
+  // A send on gloo brings no results, and until the script waits for it, it may let go of its handle.
+  static bool may_be_dropped(const ScriptCalls::Pending& pending) {
+    return pending.work.is_point_to_point() && pending.filled.empty() &&
+           !this_rank().backend->traits().queues_calls;
+  }
+
+  void drop(const Value& tickets) {
+    bool is_lost = false;
+    const auto [numbers, count] = traces::items_of(&tickets);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      if (const auto issued = issued_.extract(traces::count_or(&numbers[i], 0))) {
+        is_lost |= this_rank().backend->drop(issued.mapped().pending.work);
+      }
+    }
+    succeed({{"lost", is_lost}});
   }
 
   const ScriptCall& call(const Value* number) const {

@@ -23,8 +23,8 @@ bool is_plain(const Action& action) {
   using namespace action;
   return std::visit(
       []<typename T>(const T&) {
-        return is_among<T, Collect, Wait, Exchange, Touch, Choose, Compute, Print, Raise, Exit, Item, Fill,
-                        Add, Copy, Check, CallStore, Jump, JumpUnless, LoopBegin, LoopNext, Try>;
+        return is_among<T, Collect, Wait, Drop, Exchange, Touch, Choose, Compute, Print, Raise, Exit, Item,
+                        Fill, Add, Copy, Check, CallStore, Jump, JumpUnless, LoopBegin, LoopNext, Try>;
       },
       action);
 }

@@ -119,6 +119,11 @@ class Interpreter {
     return at_ + 1;
   }
 
+  Address operator()(const action::Drop& drop) {
+    frame_.drop_works(drop.work);
+    return at_ + 1;
+  }
+
   Address operator()(const action::Synchronize&) {
     block_in(frame_.take_open_works());
     rollcall::synchronize();

@@ -220,22 +220,45 @@ void RankFrame::contribute(SlotIndex tensor, const ProcessGroup& group, double v
   }
 }
 
+// Whether a handle stays although no name has it: `synchronize` waits for all of them.
+bool RankFrame::keeps_all_works() const { return program_.synchronizes && calls_block_; }
+
+// As in Python, a name's last handle goes when the name has a new one.
 void RankFrame::keep_work(SlotIndex slot, const Work& work) {
-  if (program_.synchronizes && calls_block_) {
+  if (keeps_all_works()) {
     open_works_.push_back(work);
   }
-  if (slot != no_slot) {
+  if (slot == no_slot) {
+    let_go({&work, 1});
+  } else {
+    let_go(works_[slot].works);
     works_[slot].issued = true;
     works_[slot].works.assign(1, work);
   }
 }
 
 void RankFrame::keep_works(SlotIndex slot, std::vector<Work> works) {
-  if (program_.synchronizes && calls_block_) {
+  if (keeps_all_works()) {
     open_works_.insert(open_works_.end(), works.begin(), works.end());
   }
-  if (slot != no_slot) {
+  if (slot == no_slot) {
+    let_go(works);
+  } else {
+    let_go(works_[slot].works);
     works_[slot] = {true, std::move(works)};
+  }
+}
+
+void RankFrame::drop_works(SlotIndex slot) {
+  let_go(issued_works(slot));
+  works_[slot].issued = false;
+}
+
+void RankFrame::let_go(std::span<const Work> works) {
+  for (const Work& work : works) {
+    if (work.is_point_to_point() && !keeps_all_works()) {
+      this_rank().backend->drop(work);
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -91,6 +92,8 @@ class RankFrame {
   void keep_coalesced(SlotIndex slot, CoalescingManager manager);
   // Waits for all of these that were issued.
   void finish_coalesced();
+  // The program lets go of what an asynchronous call returned, and its name. Throws NameError if it was not issued.
+  void drop_works(SlotIndex slot);
   // Returns all issued calls not yet known to be done, in order, and forgets them.
   std::vector<Work> take_open_works();
 
@@ -177,6 +180,9 @@ class RankFrame {
  private:
   [[noreturn]] void refuse(TableIndex object) const;
   void finish(SlotIndex tensor) const;
+  bool keeps_all_works() const;
+  // The program drops these handles.
+  void let_go(std::span<const Work> works);
   const std::string& name_of(Stream stream) const;
   std::string held(Address at) const;
 

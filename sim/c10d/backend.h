@@ -39,6 +39,9 @@ class Backend {
   // call.
   virtual void wait_any(std::span<const Work> works) = 0;
   virtual bool is_completed(const Work& work) = 0;
+  // The program lets go of the handle, perhaps without having waited. Returns true if a message may be lost with it,
+  // which happens only on Gloo: see Observation::Kind::dropped.
+  virtual bool drop(const Work& /*work*/) { return false; }
   // The rank inside the group that sent a completed receive. Called once per receive without a source.
   virtual Rank source_of(const Work& work) = 0;
 

@@ -20,6 +20,7 @@ class ForwardingBackend : public Backend {
   void wait_for(const Work& work, Duration timeout) override { inner_.wait_for(work, timeout); }
   void wait_any(std::span<const Work> works) override { inner_.wait_any(works); }
   bool is_completed(const Work& work) override { return inner_.is_completed(work); }
+  bool drop(const Work& work) override { return inner_.drop(work); }
   Rank source_of(const Work& work) override { return inner_.source_of(work); }
   std::vector<Work> issue_batch(std::span<const Op> ops) override { return inner_.issue_batch(ops); }
   ProcessGroup find_group(std::string_view group) override { return inner_.find_group(group); }

@@ -24,6 +24,10 @@ struct Observation {
     // says what it has instead. `handle` is the optimizer.
     stale_gradient,
     waited_again,  // for a message that the rank has waited for before
+    // The rank let go of a message's handle before the other end came. Gloo's buffer belongs to the handle and takes
+    // the message back with it: a send is never sent, and a receive leaves its connection stuck (gloo/transport/tcp/
+    // unbound_buffer.cc, the destructor).
+    dropped,
     left_unwaited,  // the rank has ended and never waited for an asynchronous call; only where leaks are asked for
     // The first joinable of Join's list (`handle`) notifies from its own main_hook, as only active ranks may.
     hook_notifies,

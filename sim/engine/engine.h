@@ -53,6 +53,7 @@ class Engine final : public Backend, private Streams, private Observer {
   void call(const Op& op) override;
   void wait_for(const Work& work, Duration timeout) override;
   bool is_completed(const Work& work) override;
+  bool drop(const Work& work) override;
   void wait_any(std::span<const Work> works) override;
   Rank source_of(const Work& work) override;
   Time now() const override {
@@ -182,6 +183,9 @@ class Engine final : public Backend, private Streams, private Observer {
   bool watches_handles() const { return run_.options.check_leaks && !run_.queues_calls; }
   void note_left_handles();
   void deliver(GroupId group, check::MessageId send, check::MessageId receive);
+  // When the other end of the message came; nothing if it has not.
+  std::optional<Time> other_end_came(const Work& work, const Handles::Handle& handle);
+  void note_meeting(GroupId group, check::MessageId id, check::MessageId other);
   void finish_message(GroupId group, check::MessageId id, check::Fate fate);
   void tell_receiver(GroupId group, const check::Message& receive) const;
   void tell_members(GroupId group, const check::Slot& slot) const;

@@ -357,6 +357,43 @@ bool Engine::has_completed(const Work& work) {
           slot->fates[static_cast<std::size_t>(work.rank())] == Fate::completes);
 }
 
+// A message whose other end came only now may as well have been dropped before that.
+bool Engine::drop(const Work& work) {
+  const bool is_harmless = aborting_ || run_.queues_calls || !work.is_point_to_point();
+  const Handles::Handle* handle = is_harmless ? nullptr : handles_.find_open_message(work);
+  if (handle == nullptr) {
+    return false;
+  }
+  const std::optional<Time> came = other_end_came(work, *handle);
+  const bool is_lost = !came || (!run_.orders_calls && *came == run_.now);
+  run_.learned(run_.scheduler->running(), is_lost);
+  if (is_lost) {
+    observe(
+        {.kind = Observation::Kind::dropped, .op = handle->op, .seq = handle->seq, .site = handle->op.site});
+  }
+  return is_lost;
+}
+
+std::optional<Time> Engine::other_end_came(const Work& work, const Handles::Handle& handle) {
+  const check::MessageMatcher& messages = messages_.of(work.group());
+  if (!messages.is_current(work.message(), work.rank(), work.seq())) {
+    return handle.other_came;  // it has completed
+  }
+  const check::Message& message = messages.at(work.message());
+  switch (message.phase) {
+    case check::Message::Phase::planned:
+    case check::Message::Phase::pending:
+      return std::nullopt;
+    case check::Message::Phase::matched:
+      return messages.at(message.partner).posted;
+    case check::Message::Phase::stuck:
+    case check::Message::Phase::done:
+    case check::Message::Phase::failed:
+      break;
+  }
+  return handle.other_came;
+}
+
 // In reports, the rank is blocked in the first of them; the one that completes first wakes it.
 void Engine::wait_any(std::span<const Work> works) {
   if (aborting_) [[unlikely]] {

@@ -119,12 +119,22 @@ Rank Engine::source_of(const Work& work) {
 }
 
 void Engine::deliver(GroupId group, MessageId send, MessageId receive) {
+  note_meeting(group, send, receive);
+  note_meeting(group, receive, send);
   const std::int64_t send_seq = messages_.of(group).at(send).seq;
   const std::pair<Fate, Fate> fates = messages_.exchange(group, send, receive);
   tell_receiver(group, messages_.of(group).at(receive));
   finish_message(group, send, fates.first);
   if (!run_.orders_calls || !messages_.of(group).hold_back(send_seq, receive, fates.second)) {
     finish_message(group, receive, fates.second);
+  }
+}
+
+// For a handle that its rank may let go of: when the other end came.
+void Engine::note_meeting(GroupId group, MessageId id, MessageId other) {
+  const Message& message = messages_.of(group).at(id);
+  if (message.op.async_op && !run_.queues_calls) {
+    handles_.met(Work(group, message.op.rank, message.seq, id), messages_.of(group).at(other).posted);
   }
 }
 

@@ -28,6 +28,7 @@ class Handles {
     std::int64_t seq = 0;
     bool is_done = false;  // its rank has waited for it, or has seen it completed
     bool was_waited_for = false;
+    Time other_came = 0;  // a message's other end, once it has
   };
 
   void give(Rank rank, const Op& op, const Work& work) {
@@ -43,6 +44,18 @@ class Handles {
     const bool is_used_up =
         found != handles_.end() && work.is_point_to_point() && found->second.was_waited_for;
     return is_used_up ? &found->second : nullptr;
+  }
+  // Null unless the handle is a message's that its rank has not waited for.
+  const Handle* find_open_message(const Work& work) const {
+    const auto found = handles_.find(key_of(work));
+    const bool is_open = found != handles_.end() && work.is_point_to_point() && !found->second.was_waited_for;
+    return is_open ? &found->second : nullptr;
+  }
+  // `came`: when the message's other end was posted.
+  void met(const Work& work, Time came) {
+    if (const auto found = handles_.find(key_of(work)); found != handles_.end()) {
+      found->second.other_came = came;
+    }
   }
   void waited_for(const Work& work) { finish(work, true); }
   void seen_completed(const Work& work) { finish(work, false); }

@@ -158,27 +158,57 @@ void draw_chain(const std::vector<Place>& blocked, std::size_t all, Finding& fin
   }
 }
 
-// True if two ranks wait for each other's messages, one inside a batch and one outside, on a backend that does not
-// match the two.
-bool mix_batches(const Evidence& evidence, const std::vector<BlockedSlot>& slots, const Blame& blame) {
+// The messages in which two ranks wait for each other; null where that is not what they do.
+struct MessagePair {
+  const MessageMatcher* messages = nullptr;
+  const Message* one = nullptr;
+  const Message* other = nullptr;
+};
+
+MessagePair message_pair_of(const Evidence& evidence, const std::vector<BlockedSlot>& slots,
+                            const Blame& blame) {
   if (blame.slots.size() != 2) {
+    return {};
+  }
+  const RankStatus& one = status_of(evidence, slots[blame.slots[0]].waiting.front());
+  const RankStatus& other = status_of(evidence, slots[blame.slots[1]].waiting.front());
+  if (!one.in_message() || !other.in_message() || one.group != other.group) {
+    return {};
+  }
+  const MessageMatcher* messages = evidence.groups[one.group].messages;
+  return {messages, &messages->at(one.message), &messages->at(other.message)};
+}
+
+// True if one is inside a batch and one outside, on a backend that does not match the two.
+bool mixes_batches(const MessagePair& pair) {
+  return pair.messages != nullptr && pair.messages->keeps_batches_apart() &&
+         pair.one->op.kind != pair.other->op.kind && pair.one->in_batch != pair.other->in_batch;
+}
+
+// True if both wait behind sends of their own to the other one, on a backend where the messages of two ranks run one
+// after the other.
+bool waits_behind_sends(const MessagePair& pair) {
+  if (pair.messages == nullptr || !pair.messages->is_ordered()) {
     return false;
   }
-  const auto message_in = [&](std::size_t i) -> const Message* {
-    const RankStatus& status = status_of(evidence, slots[i].waiting.front());
-    const MessageMatcher* messages = evidence.groups[status.group].messages;
-    return status.in_message() && messages->keeps_batches_apart() ? &messages->at(status.message) : nullptr;
+  const std::vector<MessageId> pending = pair.messages->pending();
+  const auto has_send_before = [&](const Message& message) {
+    return std::ranges::any_of(pending, [&](MessageId id) {
+      const Message& before = pair.messages->at(id);
+      return before.op.kind == OpKind::send && before.op.rank == message.op.rank &&
+             before.op.root == message.op.root && before.seq < message.seq &&
+             (before.in_batch == message.in_batch || !pair.messages->keeps_batches_apart());
+    });
   };
-  const Message* one = message_in(blame.slots[0]);
-  const Message* other = message_in(blame.slots[1]);
-  return one != nullptr && other != nullptr && one->op.group == other->op.group &&
-         one->op.kind != other->op.kind && one->in_batch != other->in_batch;
+  return has_send_before(*pair.one) && has_send_before(*pair.other);
 }
 
 void blame_cycle(const Evidence& evidence, const std::vector<BlockedSlot>& slots, const Blame& blame,
                  Deadlock& deadlock) {
   Finding& finding = deadlock.finding;
-  finding.kind = cycle_kind(slots, blame);
+  const MessagePair pair = message_pair_of(evidence, slots, blame);
+  const bool behind_sends = waits_behind_sends(pair);
+  finding.kind = behind_sends ? FindingKind::send_send : cycle_kind(slots, blame);
   finding.culprits = RankSet::of(blame.culprits);
   finding.at = place_of(evidence, slots[blame.slots.front()]);
   for (const std::size_t i : blame.slots) {
@@ -196,7 +226,10 @@ void blame_cycle(const Evidence& evidence, const std::vector<BlockedSlot>& slots
     return std::ranges::any_of(blame.slots, [&](std::size_t i) { return test(slots[i]); });
   };
   if (any_is([](const BlockedSlot& slot) { return is_point_to_point(slot.kind); })) {
-    word_message_cycle(mix_batches(evidence, slots, blame), finding);
+    word_message_cycle(mixes_batches(pair) ? MessageCycle::mixed_batches
+                       : behind_sends      ? MessageCycle::behind_sends
+                                           : MessageCycle::plain,
+                       finding);
   }
   const auto about_groups =
       std::ranges::find_if(blame.slots, [&](std::size_t i) { return is_about_groups(slots[i].kind); });

@@ -23,6 +23,7 @@ bool is_same_mistake(const RankObservation& a, const RankObservation& b) {
       return a.what.tensor == b.what.tensor && a.what.access == b.what.access;
     case Kind::foreign_root:
     case Kind::waited_again:
+    case Kind::dropped:
     case Kind::left_unwaited:
       return a.what.op.group == b.what.op.group && a.what.op.kind == b.what.op.kind;
     case Kind::stood_outside:
@@ -183,6 +184,16 @@ Verdict judge_second_waits(const Evidence& evidence, const RankObservation& firs
   return deadlock;
 }
 
+Verdict judge_dropped_messages(const Evidence& evidence, const RankObservation& first) {
+  Race race;
+  Finding& finding = race.finding;
+  finding.kind = FindingKind::drop_before_wait;
+  finding.culprits = ranks_of(likes_of(evidence, first));
+  finding.at = Place{name_call(evidence, first.what.op, first.what.seq), finding.culprits, {}};
+  word_dropped_message(first.what.op.kind == OpKind::send, finding);
+  return race;
+}
+
 Verdict judge_left_handles(const Evidence& evidence, const RankObservation& first) {
   ResourceLeak leak;
   Finding& finding = leak.finding;
@@ -224,7 +235,7 @@ const RankObservation* first_of(const Evidence& evidence, Test&& test) {
 const RankObservation* first_mistake(const Evidence& evidence) {
   return first_of(evidence, [](Kind kind) {
     return kind == Kind::check_failed || kind == Kind::touched_early || kind == Kind::foreign_root ||
-           kind == Kind::waited_again;
+           kind == Kind::waited_again || kind == Kind::dropped;
   });
 }
 
@@ -246,6 +257,8 @@ Verdict judge_observation(const Evidence& evidence, const RankObservation& first
       return judge_stale_updates(evidence, first);
     case Kind::waited_again:
       return judge_second_waits(evidence, first);
+    case Kind::dropped:
+      return judge_dropped_messages(evidence, first);
     case Kind::left_unwaited:
       return judge_left_handles(evidence, first);
     case Kind::foreign_root:

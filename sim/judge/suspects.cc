@@ -9,6 +9,7 @@
 #include "sim/judge/suspect_rules.h"
 #include "sim/wording/phrasing.h"
 #include "sim/wording/wording_host.h"
+#include "sim/wording/wording_messages.h"
 
 namespace rollcall::check {
 namespace {
@@ -143,7 +144,7 @@ bool suspect_by_example(const std::vector<RankProgram>& programs, const Place& l
 // For a cycle of two calls. A longer cycle does not have two sides.
 void order_cycle(Deadlock& deadlock, const std::vector<RankProgram>& programs) {
   Finding& finding = deadlock.finding;
-  if (deadlock.cycle.size() != 2) {
+  if (deadlock.cycle.size() != 2 || is_behind_sends(deadlock)) {
     return;
   }
   const Place& first = deadlock.cycle[0];

@@ -225,6 +225,8 @@ bool EditingBackend::is_completed(const Work& work) {
   return is_left_out(work) || inner().is_completed(work);
 }
 
+bool EditingBackend::drop(const Work& work) { return !is_left_out(work) && inner().drop(work); }
+
 Rank EditingBackend::source_of(const Work& work) { return is_left_out(work) ? 0 : inner().source_of(work); }
 
 ProcessGroup EditingBackend::manage(GroupCall call) {

@@ -28,6 +28,7 @@ class EditingBackend final : public ForwardingBackend {
   void wait_for(const Work& work, Duration timeout) override;
   void wait_any(std::span<const Work> works) override;
   bool is_completed(const Work& work) override;
+  bool drop(const Work& work) override;
   Rank source_of(const Work& work) override;
   std::vector<Work> issue_batch(std::span<const Op> ops) override;
   ProcessGroup manage(GroupCall call) override;

@@ -5,6 +5,7 @@
 
 #include "sim/repair/novelty.h"
 #include "sim/repair/proposals.h"
+#include "sim/wording/wording_messages.h"
 
 namespace rollcall::check {
 namespace {
@@ -134,7 +135,8 @@ std::vector<Scored> ordered(const CallLists& lists, const Hang& hang) {
 // True if all ranks finish, in calls that agree. Values no longer count: they are not the program's any more.
 bool is_well(FindingKind kind) {
   return kind == FindingKind::ok || kind == FindingKind::value || kind == FindingKind::group_not_destroyed ||
-         kind == FindingKind::samples_repeated || kind == FindingKind::work_never_waited;
+         kind == FindingKind::samples_repeated || kind == FindingKind::work_never_waited ||
+         kind == FindingKind::drop_before_wait;
 }
 
 bool is_known(const FoundRepair& found, const RankSet& ranks) {
@@ -150,9 +152,12 @@ bool is_about_hosts(const Place& place) {
 }  // namespace
 
 bool is_repairable(const Verdict& verdict) {
-  if (const auto* deadlock = std::get_if<Deadlock>(&verdict);
-      deadlock != nullptr && std::ranges::any_of(deadlock->cycle, is_about_hosts)) {
+  const auto* deadlock = std::get_if<Deadlock>(&verdict);
+  if (deadlock != nullptr && std::ranges::any_of(deadlock->cycle, is_about_hosts)) {
     return false;  // calls about groups and the store are not edited, so only half of the changes could be tried
+  }
+  if (deadlock != nullptr && is_behind_sends(*deadlock)) {
+    return false;
   }
   const Finding* finding = finding_of(verdict);
   const bool is_fit = std::holds_alternative<Deadlock>(verdict) ||

@@ -51,6 +51,7 @@ constexpr FindingRow rows[] = {
     {Kind::read_before_wait, "read_before_wait", "race"},
     {Kind::write_before_wait, "write_before_wait", "race"},
     {Kind::free_before_wait, "free_before_wait", "race"},
+    {Kind::drop_before_wait, "drop_before_wait", "race"},
 
     {Kind::work_never_completed, "work_never_completed", "resource_leak"},
     {Kind::work_never_waited, "work_never_waited", "resource_leak"},

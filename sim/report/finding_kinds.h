@@ -51,6 +51,7 @@ enum class FindingKind : std::uint8_t {
   read_before_wait,
   write_before_wait,
   free_before_wait,
+  drop_before_wait,
   work_never_completed,
   work_never_waited,
   group_not_destroyed,

@@ -1,5 +1,7 @@
 #include "sim/wording/wording_messages.h"
 
+#include <algorithm>
+
 #include <fmt/core.h>
 
 #include "sim/c10d/backend_traits.h"
@@ -65,6 +67,16 @@ constexpr CycleWords mixed_batches{
     "issue both ends through batch_isend_irecv, or neither; or give init_process_group a device_id, so that "
     "both use the communicator of the group"};
 
+constexpr CycleWords behind_sends{FindingKind::send_send,
+                                  "each of the two has an isend to the other ahead of its receive, and "
+                                  "messages between two ranks run one after "
+                                  "the other: neither receive begins before the other's isend is received. "
+                                  "(Messages that fit NCCL's buffers may "
+                                  "get through)",
+                                  "issue the sends and receives of a step together, through "
+                                  "batch_isend_irecv, or let one side receive before it "
+                                  "sends"};
+
 }  // namespace
 
 bool is_of_schedule(const Call& call) { return call.label.starts_with("pipeline."); }
@@ -78,10 +90,18 @@ void word_schedules(Finding& finding) {
       "steps";
 }
 
-void word_message_cycle(bool mixes_batches, Finding& finding) {
-  const CycleWords& words = mixes_batches ? mixed_batches : row_of(cycle_words, finding.kind);
+void word_message_cycle(MessageCycle cycle, Finding& finding) {
+  const CycleWords& words = cycle == MessageCycle::mixed_batches  ? mixed_batches
+                            : cycle == MessageCycle::behind_sends ? behind_sends
+                                                                  : row_of(cycle_words, finding.kind);
   finding.cause = words.cause;
   finding.advice = words.advice;
+}
+
+bool is_behind_sends(const Deadlock& deadlock) {
+  return deadlock.finding.kind == FindingKind::send_send &&
+         std::ranges::none_of(deadlock.cycle,
+                              [](const Place& place) { return place.call.op == to_string(OpKind::send); });
 }
 
 void word_message_mismatch(const Evidence& evidence, const Incident& incident, Finding& finding) {

@@ -3,6 +3,7 @@
 // The sentences of findings about sends and receives; see wording.h.
 
 #include <cstddef>
+#include <cstdint>
 
 #include "sim/match/evidence.h"
 #include "sim/report/verdict.h"
@@ -18,8 +19,12 @@ bool is_of_schedule(const Call& call);
 // Messages of schedules that do not fit together, however they got stuck. The headline is set already.
 void word_schedules(Finding& finding);
 // Sends (or receives) that wait for each other; headline and chain are set already.
-// `mixes_batches`: the two never meet, because one is in a batch and the other is not.
-void word_message_cycle(bool mixes_batches, Finding& finding);
+// mixed_batches: the two never meet, because one is in a batch and the other is not. behind_sends: both wait behind
+// their own sends to each other.
+enum class MessageCycle : std::uint8_t { plain, mixed_batches, behind_sends };
+void word_message_cycle(MessageCycle cycle, Finding& finding);
+// True if it is such a cycle of receives: the order of the messages is wrong, and no rank or call is.
+bool is_behind_sends(const Deadlock& deadlock);
 // A send and its receive that disagree in size or dtype.
 void word_message_mismatch(const Evidence& evidence, const Incident& incident, Finding& finding);
 

@@ -111,6 +111,19 @@ void word_second_wait(Finding& finding) {
   finding.on_backend = "the second wait() hangs until the group's timeout, though the message has arrived";
 }
 
+void word_dropped_message(bool is_send, Finding& finding) {
+  finding.headline =
+      fmt::format("{} go of the handle of {} before {}", with_verb(finding.culprits, "lets", "let"),
+                  call_phrase(finding.at->call), is_send ? "its receiver has come" : "its message has come");
+  finding.cause = fmt::format("the handle that {}{} returned was not kept, and nothing waited for it",
+                              finding.at->call.op, origin_of(finding.at->call));
+  finding.advice =
+      "keep what the call returns, and wait for it; all handles of a loop, and not only the last";
+  finding.on_backend =
+      is_send ? "the message is taken back unless its receiver came first, and the receiver hangs"
+              : "the message that comes has nowhere to go, and the two ranks' connection is stuck";
+}
+
 void word_left_handles(Finding& finding) {
   const std::string call = call_phrase(finding.at->call);
   finding.headline =

@@ -14,6 +14,7 @@ void word_touches(const std::vector<TensorPlace>& touched, Finding& finding);
 void word_stale_shards(const std::vector<TensorPlace>& values, Finding& finding);
 void word_roots(const Evidence& evidence, const Observation& what, Finding& finding);
 void word_second_wait(Finding& finding);
+void word_dropped_message(bool is_send, Finding& finding);
 void word_left_handles(Finding& finding);
 void word_open_calls(std::size_t calls, Finding& finding);
 

@@ -15,6 +15,8 @@
 namespace rollcall::test {
 namespace {
 
+using json = nlohmann::json;
+
 // Returns the path of a scenario of this checkout.
 std::string shipped(const std::string& name) {
   return "'" ROLLCALL_SOURCE_DIR "/" + test::example_file(name) + "'";
@@ -48,6 +50,33 @@ TEST_CASE("a call without elements that only one rank makes is as right on real 
     if (has_gloo()) {
       CHECK(shell.rollcall("real alone.json --backend gloo").code == 0);
     }
+  }
+}
+
+TEST_CASE("a message whose handle is dropped is lost on real ranks, unless its receiver came first",
+          "[real]") {
+  if (!has_gloo()) {
+    return;
+  }
+  const Shell shell;
+  for (const bool comes_first : {false, true}) {
+    CAPTURE(comes_first);
+    const auto with_delay = [](bool waits, const std::string& call) {
+      return (waits ? R"({"compute": "300ms"}, )" : std::string()) + call + R"(, {"barrier": {}})";
+    };
+    shell.write("drops.json",
+                R"({"version": 1, "world_size": 2, "backend": "gloo", "timeout": "2s", "programs": {"0": [)" +
+                    with_delay(comes_first, R"({"isend": {"numel": 4, "dst": 1}})") + R"(], "1": [)" +
+                    with_delay(!comes_first, R"({"recv": {"numel": 4, "src": 0}})") + "]}}");
+    for (const std::string command : {"run", "real"}) {
+      CAPTURE(command);
+      const json report = json::parse(shell.rollcall(command + " drops.json --format json").out);
+      CHECK(report.at("kind") == (comes_first ? "ok" : "drop_before_wait"));
+      CHECK(report.at("culprits") == (comes_first ? json::array() : json::array({0})));
+    }
+    const Outcome compared = shell.rollcall("compare drops.json");
+    INFO(compared.out);
+    CHECK(compared.code == 0);
   }
 }
 

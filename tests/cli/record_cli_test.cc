@@ -410,6 +410,10 @@ TEST_CASE("tensors that a call of the script still has are watched", "[record]")
       {"receives_into_a_view", "ok", {}},
       {"waits_first", "ok", {}},
       {"trains", "ok", {}},
+      {"lets_go", "drop_before_wait", {0}},
+      {"lets_go nccl", "ok", {}},
+      {"keeps_the_last", "drop_before_wait", {1}},
+      {"keeps_all", "ok", {}},
   };
   for (const Race& race : races) {
     for (const std::string answers : {"--fake", "--simulate"}) {
@@ -428,6 +432,18 @@ TEST_CASE("tensors that a call of the script still has are watched", "[record]")
       }
     }
   }
+}
+
+TEST_CASE("a message whose receiver waits for it already is not lost with its handle", "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  const Shell shell;
+  const Outcome outcome =
+      shell.rollcall("record -n 2 --simulate -o out.json " + script("races") + " comes_first");
+  INFO(outcome.out << outcome.err << contents(shell.path("out.json")));
+  CHECK(outcome.code == 0);
+  CHECK(shell.rollcall("run out.json").code == 0);
 }
 
 TEST_CASE("what a call brings arrives, although nobody waits for it", "[record]") {

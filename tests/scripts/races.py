@@ -1,6 +1,7 @@
 """Tensors that a call still uses, each as small as possible. races.py NAME [BACKEND]"""
 
 import sys
+import time
 
 import torch
 import torch.distributed as dist
@@ -98,6 +99,48 @@ def nobody_waits():
     dist.all_reduce(data, async_op=True)
     dist.barrier()
     print("brought", data.item())
+
+
+def lets_go():
+    """Gloo takes a message back with its Work."""
+    data = torch.ones(4, device="cuda" if dist.get_backend() == "nccl" else "cpu")
+    if rank == 0:
+        dist.isend(data, 1)  # MISTAKE lets_go
+        dist.barrier()
+    else:
+        dist.recv(data, 0)
+        dist.barrier()
+
+
+def keeps_the_last():
+    data = torch.ones(4)
+    if rank == 1:
+        for _ in range(3):
+            work = dist.isend(data, 0)  # MISTAKE keeps_the_last
+        work.wait()
+    else:
+        for _ in range(3):
+            dist.recv(data, 1)
+
+
+def keeps_all():
+    data = torch.ones(4)
+    if rank == 0:
+        works = [dist.isend(data, 1) for _ in range(3)]
+    else:
+        for _ in range(3):
+            dist.recv(data, 0)
+    dist.barrier()  # every message has arrived
+
+
+def comes_first():
+    data = torch.ones(4)
+    if rank == 0:
+        time.sleep(1)
+        dist.isend(data, 1)
+    else:
+        dist.recv(data, 0)
+    dist.barrier()
 
 
 dist.init_process_group(sys.argv[2] if len(sys.argv) > 2 else "gloo")

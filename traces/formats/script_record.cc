@@ -266,8 +266,10 @@ class RankReader {
     } else if (word == "o" && size == 2) {
       open_waits_.push_back(number_or(&parts[1], -1));
       return;
-    } else if ((word == "w" || word == "f") && size == 2) {
-      event.kind = word == "w" ? ScriptEvent::Kind::wait : ScriptEvent::Kind::future;
+    } else if ((word == "w" || word == "f" || word == "d") && size == 2) {
+      event.kind = word == "w"   ? ScriptEvent::Kind::wait
+                   : word == "f" ? ScriptEvent::Kind::future
+                                 : ScriptEvent::Kind::drop;
       event.handle = number_or(&parts[1], -1);
       std::erase(open_waits_, event.handle);
     } else if (word == "k" && size == 2) {

@@ -67,6 +67,7 @@ struct ScriptEvent {
     batch,
     wait,
     future,
+    drop,  // the script let go of a message's handle on Gloo, without waiting
     returned,
     touch,
     kernel,

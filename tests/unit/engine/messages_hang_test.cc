@@ -61,6 +61,30 @@ TEST_CASE("a ring of sends is a cycle, and only the ring is in it", "[messages][
   }
 }
 
+TEST_CASE("where messages run in order, ranks wait in receives behind their own sends to each other",
+          "[messages][fiber]") {
+  for (const Job& job : both_jobs) {
+    const Report report = job.run(3, [&](Rank rank) {
+      if (rank == 2) {
+        return;
+      }
+      const Tensor out = job.number();
+      const Work sent = isend(out, 1 - rank);
+      recv(job.number(), 1 - rank);
+      sent.wait();
+    });
+    if (std::string_view(job.backend) == "gloo") {
+      CHECK(kind(report) == "ok");
+      continue;
+    }
+    CHECK(kind(report) == "deadlock send_send");
+    CHECK(to_string(finding(report).culprits) == "0-1");
+    CHECK(finding(report).at->call.op == "recv");
+    CHECK_THAT(finding(report).cause, StartsWith("each of the two has an isend"));
+    CHECK_FALSE(finding(report).repair);
+  }
+}
+
 TEST_CASE("two ranks that receive first wait for each other", "[messages][fiber]") {
   for (const Job& job : both_jobs) {
     const Report report = job.run(2, [&](Rank rank) {

@@ -177,7 +177,7 @@ TEST_CASE("a batch that is refused leaves no batch open", "[messages][fiber]") {
     recv(tensor, 1 - rank);
   });
   REQUIRE(report.output.size() == 1);
-  CHECK(kind(report) == "deadlock recv_recv");
+  CHECK(kind(report) == "deadlock send_send");
 }
 
 }  // namespace rollcall::sim

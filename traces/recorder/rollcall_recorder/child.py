@@ -122,6 +122,7 @@ def _answer_to(control, record, answers):
 
 def _run_script(arguments, rank, record, answers, computes):
     place = Rank(rank, arguments.world_size, record, answers)
+    record.are_lost = answers.are_lost
     install.install(place)
     spawn.install(place)
     if computes is not None:

@@ -34,13 +34,13 @@ METHODS = ("allreduce", "allreduce_coalesced", "broadcast", "reduce", "allgather
 class LiveWork(Work):
     """Wraps the real Work, and notes when the rank waits for it."""
 
-    def __init__(self, rank, call, inner, blocks):
+    def __init__(self, rank, call, inner, blocks, held):
         super().__init__()
-        self._rank, self._call, self._inner, self._blocks = rank, call, inner, blocks
+        self._rank, self._call, self._inner, self._blocks, self._held = rank, call, inner, blocks, held
         self._waited = False
 
     def wait(self, *timeout):
-        first, self._waited = not self._waited, True
+        first = self._begins_to_wait()
         if first and not self._blocks:
             self._rank.record.waits(self._call.handle)
         done = self._inner.wait(*timeout)
@@ -48,8 +48,21 @@ class LiveWork(Work):
             self._rank.record.returned()
         return done
 
+    def _begins_to_wait(self):
+        """Returns whether nobody has waited before."""
+        first, self._waited = not self._waited, True
+        self._is_over()
+        return first
+
+    def _is_over(self):
+        if self._held is not None:
+            self._held.is_waited = True
+
     def is_completed(self):
-        return self._inner.is_completed()
+        is_completed = self._inner.is_completed()
+        if is_completed:
+            self._is_over()
+        return is_completed
 
     def is_success(self):
         return self._inner.is_success()
@@ -69,8 +82,7 @@ class LiveWork(Work):
     _source_rank = source_rank
 
     def get_future(self):
-        if not self._waited:
-            self._waited = True
+        if self._begins_to_wait():
             self._rank.record.future_taken(self._call.handle)
         return self._inner.get_future()
 
@@ -91,8 +103,10 @@ class LiveGroup(RecordingGroup):
         if real is None:
             self._of.record.returned()
             return None
-        work = LiveWork(self._of, call, real, blocks)
-        self._recent.append(work)
+        held = self.held(call)
+        work = LiveWork(self._of, call, real, blocks, held)
+        if held is None:
+            self._recent.append(work)
         return work
 
     def getGroupName(self):

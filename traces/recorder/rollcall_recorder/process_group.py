@@ -17,6 +17,7 @@ from torch._C._distributed_c10d import ProcessGroup, Work
 
 from . import claims, coalesced, threads
 from .call_site import call_site, is_scripts_own
+from .record_file import Held
 
 _REDUCE_OPS = ("SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR")
 _C10D = ("distributed_c10d.py",)
@@ -119,9 +120,9 @@ class RecordedWork(Work):
     """The Work that an asynchronous call returns. The second is_completed() waits for the call, because the
     simulator advances only when no other rank can."""
 
-    def __init__(self, rank, call, result):
+    def __init__(self, rank, call, result, held=None):
         super().__init__()
-        self._rank, self._call, self._result = rank, call, result
+        self._rank, self._call, self._result, self._held = rank, call, result, held
         self._waited = False
         self._asked = rank.answers.are_immediate
 
@@ -160,6 +161,8 @@ class RecordedWork(Work):
         if self._waited:
             return
         self._waited = True
+        if self._held is not None:
+            self._held.is_waited = True
         is_alone = not threads.others()
         if self._call.handle is not None:
             (note if is_alone else self._rank.record.begins_to_wait)(self._call.handle)
@@ -284,12 +287,22 @@ class RecordingGroup(ProcessGroup):
     def _issue(self, call, opts, caller, result=None, peer=None):
         """Writes the call down and has it answered."""
         is_blocking = self._note(call, opts, caller, peer)
-        work = RecordedWork(self._of, call, call.filled if result is None else result)
+        held = self.held(call)
+        work = RecordedWork(self._of, call, call.filled if result is None else result, held)
         self._of.start(call, is_blocking)
-        self._recent.append(work)
+        if held is None:
+            self._recent.append(work)
         if self._coalesced is not None:
             self._coalesced.append(work)
         return work
+
+    def held(self, call):
+        """Returns what the Work of a message on Gloo holds; None for other calls."""
+        if self.backend != "gloo" or call.op not in ("send", "recv"):
+            return None
+        held = Held(self._of.record) if self._of.batch is None else self._of.batch_held
+        held.calls.append(call)
+        return held
 
     def forget(self, work):
         """Drops a completed Work. The tensors that it still held would count as the rank's GPU memory."""

@@ -5,6 +5,7 @@ import zlib
 
 from . import claims
 from .call_site import call_site
+from .record_file import Held
 from .store import store_of
 from .touches import Touches
 
@@ -26,7 +27,7 @@ class Rank:
         self.worlds = 0  # how often the job was initialized
         self.process_size = world_size  # size of the world that this process was started for
         self.forget = None  # destroys a default group that its process has left behind
-        self.batch = None  # the calls of the current batch_isend_irecv
+        self.batch = self.batch_held = None  # the calls of the current batch_isend_irecv
         self.touches = Touches(record, claims.is_in_use)
         claims.look = self.touches.look
         self.kernels = None  # what its GPU computes, if that is recorded
@@ -95,7 +96,7 @@ class Rank:
             self.touches.begin(call)
 
     def begin_batch(self):
-        self.batch = []
+        self.batch, self.batch_held = [], Held(self.record)
 
     def end_batch(self):
         calls = self.end_live_batch()
@@ -108,6 +109,7 @@ class Rank:
     def end_live_batch(self):
         """Ends the batch, writes its calls down, and returns them."""
         calls, self.batch = self.batch, None
+        self.batch_held = None
         if calls:
             handle = self.record.new_handle()
             for call in calls:

@@ -7,6 +7,7 @@ ended. An event is a short array:
     ["c", call, handle]      a call that returned at once
     ["w", handle]            the rank waits for it
     ["o", handle]            a thread begins to wait for it; lines of other threads may come before the wait's end ("w")
+    ["d", handle]            the script let go of a message's handle on Gloo, and the message may be lost with it
     ["f", handle]            the gradient reducer will wait for it before backward() returns
     ["b", [call, ...], handle]   calls of one batch_isend_irecv
     ["x"]                    the blocking call or wait just recorded raised
@@ -23,6 +24,7 @@ Training leaves {"step": 1} at the rank's first optimizer step, and {"updated": 
 In live runs, a call whose tensors are small has their values as its last element.
 """
 
+import collections
 import json
 import os
 import threading
@@ -41,6 +43,8 @@ class RecordFile:
         self._kernels = {}
         self._handles = 0
         self.before_event = _nothing  # called when the rank is about to make a call or to wait
+        self.dropped = collections.deque()  # messages whose handles the script has let go of since the last event
+        self.are_lost = lambda calls: True
         self._lock = threading.Lock()
 
     def say(self, value):
@@ -74,9 +78,21 @@ class RecordFile:
             self.say({"kernel": number, **description})
         os.write(self._descriptor, b'["k",%d]\n' % number)
 
+    def note_dropped(self):
+        """Writes which messages the script has dropped. Called before time passes, and not at once: the garbage
+        collector frees objects anywhere, and after the last event it does not matter."""
+        while self.dropped:
+            calls = self.dropped.popleft()
+            if self.are_lost(calls):
+                os.write(self._descriptor, b'["d",%d]\n' % calls[0].handle)
+
+    def _begin_event(self):
+        self.note_dropped()
+        self.before_event()
+
     def issued(self, number, handle=None, values=None):
         """Writes a call. A blocking call has no handle."""
-        self.before_event()
+        self._begin_event()
         self.last_issued = number
         line = '["c",%d]\n' % number if handle is None else '["c",%d,%d]\n' % (number, handle)
         if values is not None:
@@ -84,20 +100,20 @@ class RecordFile:
         os.write(self._descriptor, line.encode())
 
     def issued_together(self, numbers, handle):
-        self.before_event()
+        self._begin_event()
         self.say(["b", numbers, handle])
 
     def waits(self, handle):
-        self.before_event()
+        self._begin_event()
         os.write(self._descriptor, b'["w",%d]\n' % handle)
 
     def begins_to_wait(self, handle):
         """Writes that a thread waits for the call, which may never end, while other threads go on."""
-        self.before_event()
+        self._begin_event()
         os.write(self._descriptor, b'["o",%d]\n' % handle)
 
     def future_taken(self, handle):
-        self.before_event()
+        self._begin_event()
         os.write(self._descriptor, b'["f",%d]\n' % handle)
 
     def raised(self):
@@ -105,3 +121,17 @@ class RecordFile:
 
     def returned(self):
         os.write(self._descriptor, b'["r"]\n')
+
+
+class Held:
+    """What the Works of a message, or of a batch of them, hold together. Gloo takes a message back with its Work, so it
+    matters when the script lets go of it."""
+
+    __slots__ = ("calls", "is_waited", "_record")
+
+    def __init__(self, record):
+        self._record, self.calls, self.is_waited = record, [], False
+
+    def __del__(self):
+        if self.calls and self.calls[0].handle is not None and not self.is_waited:
+            self._record.dropped.append(self.calls)

@@ -93,6 +93,17 @@ class SimulatedAnswers:
         for ticket in tickets:
             self._finish(ticket)
 
+    def are_lost(self, calls):
+        """Returns whether any of these messages may be lost if the script lets go of its handle now."""
+        with self._lock:
+            tickets = [ticket for ticket, each in self._open.items() if any(each is call for call in calls)]
+            for ticket in tickets:
+                del self._open[ticket]
+            if not tickets:
+                return False
+            self._say({"drop": tickets})
+            return self._answer([], is_call=False, waits=False)["lost"]
+
     def source_of(self, call):
         return self._sources.get(id(call), call.peer)
 
@@ -110,12 +121,14 @@ class SimulatedAnswers:
 
     def ask_store(self, question):
         """Asks the store. Store calls are not in the record, so their errors are not recorded as a call's exception."""
+        self._record.note_dropped()
         with self._lock:
             self._say(question)
             return self._answer([], is_call=False)
 
     def sleep(self, seconds):
         """Advances the rank's clock; other ranks may give up waiting for it."""
+        self._record.note_dropped()
         with self._lock:
             self._say({"sleep": seconds})
             self._answer([], is_call=False, waits=False)

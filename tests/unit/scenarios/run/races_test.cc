@@ -98,6 +98,38 @@ TEST_CASE("a tensor used before its call is waited for is a race, whenever the c
   CHECK(outcome_of(pair(call + R"({"synchronize": true}, {"read": "t"}, {"wait": "w"})")) == "ok");
 }
 
+TEST_CASE("on gloo, a message is kept with its handle until its other end has come", "[scenarios][fiber]") {
+  const auto on = [](const std::string& backend, const std::string& sends, const std::string& receives) {
+    return outcome_of(R"({"world_size": 2, "backend": ")" + backend + R"(", "programs": {"0": [)" + sends +
+                      R"(, {"barrier": {}}], "1": [)" + receives + R"(, {"barrier": {}}]}})");
+  };
+  const auto gloo = [&](const std::string& sends, const std::string& receives) {
+    return on("gloo", sends, receives);
+  };
+  const std::string recv = R"({"recv": {"numel": 4, "src": 0}})";
+  const std::string kept = R"({"isend": {"numel": 4, "dst": 1}, "as": "w"})";
+  const std::string dropped = R"({"isend": {"numel": 4, "dst": 1}})";
+  CHECK(gloo(kept + R"(, {"wait": "w"})", recv) == "ok");
+  CHECK(gloo(kept, recv) == "ok");
+  CHECK(gloo(dropped, recv) == "race/drop_before_wait 0");
+  CHECK(gloo(kept + R"(, {"drop": "w"})", recv) == "race/drop_before_wait 0");
+  CHECK(gloo(kept + R"(, {"wait": "w"}, {"drop": "w"})", recv) == "ok");
+  CHECK(gloo(kept + "," + kept + R"(, {"wait": "w"})", recv + "," + recv) == "race/drop_before_wait 0");
+  CHECK(gloo(kept + R"(, {"wait": "w"},)" + kept + R"(, {"wait": "w"})", recv + "," + recv) == "ok");
+  CHECK(gloo(R"({"batch_isend_irecv": [{"isend": {"numel": 4, "dst": 1}}]})", recv) ==
+        "race/drop_before_wait 0");
+  CHECK(gloo(dropped + R"(, {"synchronize": true})", recv) == "ok");  // which has all handles
+  // Who came before is decided by time, and not by the order in which ranks run.
+  const std::string late = R"({"compute": "1ms"}, )";
+  CHECK(gloo(late + dropped, recv) == "ok");
+  CHECK(gloo(dropped, late + recv) == "race/drop_before_wait 0");
+  CHECK(gloo(R"({"recv": {"numel": 4, "src": 1}})", R"({"isend": {"numel": 4, "dst": 0}})") ==
+        "race/drop_before_wait 1");
+  CHECK(gloo(R"({"irecv": {"numel": 4, "src": 1}})", late + R"({"send": {"numel": 4, "dst": 0}})") ==
+        "race/drop_before_wait 0");
+  CHECK(on("nccl", dropped, late + recv) == "ok");
+}
+
 TEST_CASE("a stream that is not ordered after a call must not touch its tensor", "[scenarios][fiber]") {
   const auto nccl = [](const std::string& statements) { return outcome_of(pair(statements)); };
   const std::string on_stream = R"({"all_reduce": "t", "value": 1, "numel": 4, "stream": "s"}, )";
