@@ -49,6 +49,9 @@ std::string not_in_ops(const Report& report) {
   if (finding != nullptr && finding->kind == FindingKind::samples_repeated) {
     return "the samples of the inputs";
   }
+  if (finding != nullptr && finding->kind == FindingKind::drop_before_wait) {
+    return "how long the handles were kept";
+  }
   return "";
 }
 
