@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -153,16 +154,24 @@ bool may_stand_unrecorded(const DumpCase& job) {
          });
 }
 
-// True if ranks are called stuck in host code, with little confidence, and stacks show every one of them in a call: one
-// that its recorder skips, in which it waits for others.
-bool blames_ranks_in_calls(const JobDump& job, const Diagnosis& diagnosis) {
+// If ranks are called stuck in host code, with little confidence, and stacks show every one of them in a call, it is
+// one that its recorder skips, in which it waits for others.
+void clear_ranks_in_calls(const JobDump& job, Diagnosis& diagnosis) {
   RankSet in_calls;
   for (const LogFact& fact : job.facts) {
     in_calls.insert(fact.is_stack_in_call() ? fact.ranks : RankSet());
   }
-  return diagnosis.finding.kind == FindingKind::stuck_host &&
-         diagnosis.confidence == Diagnosis::Confidence::low &&
-         difference(diagnosis.finding.culprits, in_calls).empty();
+  if (diagnosis.finding.kind != FindingKind::stuck_host ||
+      diagnosis.confidence != Diagnosis::Confidence::low ||
+      !difference(diagnosis.finding.culprits, in_calls).empty()) {
+    return;
+  }
+  const std::string they_wait = with_verb(diagnosis.finding.culprits, "waits", "wait");
+  diagnosis.finding = {};
+  diagnosis.finding.kind = FindingKind::no_fault;
+  diagnosis.alternatives.clear();
+  diagnosis.evidence = {fmt::format("{} in calls that the recordings do not have", they_wait)};
+  diagnosis.would_settle = {fmt::format("the lines in which {}: which ranks those calls need", they_wait)};
 }
 
 // A job that waits, or has given up, is not healthy: it is only unknown which rank is to blame.
@@ -281,15 +290,7 @@ Diagnosis judge_recorded(const JobDump& job) {
   diagnosis.without_dump =
       ranks_without_dump(job);  // logs are weighed against it, and may replace the diagnosis
   add_log_evidence(job.facts, investigation.progress == Progress::running, diagnosis);
-  if (blames_ranks_in_calls(job, diagnosis)) {
-    const RankSet waiting = std::exchange(diagnosis.finding, {}).culprits;
-    diagnosis.finding.kind = FindingKind::no_fault;
-    diagnosis.alternatives.clear();
-    diagnosis.evidence = {
-        fmt::format("{} in calls that the recordings do not have", with_verb(waiting, "waits", "wait"))};
-    diagnosis.would_settle = {fmt::format("the lines in which {}: which ranks those calls need",
-                                          with_verb(waiting, "waits", "wait"))};
-  }
+  clear_ranks_in_calls(job, diagnosis);
   if (diagnosis.finding.kind == FindingKind::no_fault &&
       (log_shows_failure(job.facts) || may_stand_unrecorded(investigation) ||
        diagnosis.finding.headline.empty())) {

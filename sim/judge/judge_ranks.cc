@@ -174,23 +174,26 @@ Verdict judge_stale_updates(const Evidence& evidence, const RankObservation& fir
   return wrong;
 }
 
-Verdict judge_second_waits(const Evidence& evidence, const RankObservation& first) {
-  Deadlock deadlock;
-  Finding& finding = deadlock.finding;
-  finding.kind = FindingKind::waited_twice;
+// For what ranks did with the handle of a call of their own.
+Finding blame_for_handle(const Evidence& evidence, const RankObservation& first, FindingKind kind) {
+  Finding finding;
+  finding.kind = kind;
   finding.culprits = ranks_of(likes_of(evidence, first));
   finding.at = Place{name_call(evidence, first.what.op, first.what.seq), finding.culprits, {}};
-  word_second_wait(finding);
+  return finding;
+}
+
+Verdict judge_second_waits(const Evidence& evidence, const RankObservation& first) {
+  Deadlock deadlock;
+  deadlock.finding = blame_for_handle(evidence, first, FindingKind::waited_twice);
+  word_second_wait(deadlock.finding);
   return deadlock;
 }
 
 Verdict judge_dropped_messages(const Evidence& evidence, const RankObservation& first) {
   Race race;
-  Finding& finding = race.finding;
-  finding.kind = FindingKind::drop_before_wait;
-  finding.culprits = ranks_of(likes_of(evidence, first));
-  finding.at = Place{name_call(evidence, first.what.op, first.what.seq), finding.culprits, {}};
-  word_dropped_message(first.what.op.kind == OpKind::send, finding);
+  race.finding = blame_for_handle(evidence, first, FindingKind::drop_before_wait);
+  word_dropped_message(first.what.op.kind == OpKind::send, race.finding);
   return race;
 }
 

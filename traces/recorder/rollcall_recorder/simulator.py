@@ -89,14 +89,14 @@ class SimulatedAnswers:
 
     def finish(self, call):
         with self._lock:
-            tickets = [ticket for ticket, each in self._open.items() if each is call]
+            tickets = self._tickets_of([call])
         for ticket in tickets:
             self._finish(ticket)
 
     def are_lost(self, calls):
         """Returns whether any of these messages may be lost if the script lets go of its handle now."""
         with self._lock:
-            tickets = [ticket for ticket, each in self._open.items() if any(each is call for call in calls)]
+            tickets = self._tickets_of(calls)
             for ticket in tickets:
                 del self._open[ticket]
             if not tickets:
@@ -142,6 +142,9 @@ class SimulatedAnswers:
         self._tickets += 1
         self._open[self._tickets] = call
         return self._tickets
+
+    def _tickets_of(self, calls):
+        return [ticket for ticket, each in self._open.items() if any(each is call for call in calls)]
 
     def _issue(self, call, blocks):
         self._describe()
