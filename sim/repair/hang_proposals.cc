@@ -115,8 +115,27 @@ class HangProposals {
     return edits;
   }
 
+  // True if a rank that is not edited makes calls like one that is left out: then they belong to the program.
+  bool others_make_too(const CallEdits& edits) const {
+    const auto is_edited = [&edits](Rank rank) {
+      return std::ranges::find(edits, rank, &CallEdit::rank) != edits.end();
+    };
+    return std::ranges::any_of(edits, [&](const CallEdit& edit) {
+      return edit.dropped > static_cast<std::int64_t>(edit.inserted.size()) &&
+             std::ranges::any_of(lists_.classes(), [&](const CallClass& others) {
+               const std::vector<ListedCall>& calls = lists_.of(others.ranks.front()).calls;
+               const Symbol place = listed(edit.rank, static_cast<std::size_t>(edit.at)).place;
+               return !std::ranges::all_of(others.ranks, is_edited) &&
+                      std::ranges::find(calls, place, &ListedCall::place) != calls.end();
+             });
+    });
+  }
+
   void propose(const CallEdits& edits) {
     propose_one(edits);
+    if (others_make_too(edits)) {
+      return;
+    }
     CallEdits all;
     for (const CallEdit& edit : edits) {
       CallEdits own = everywhere(edit);
@@ -146,7 +165,8 @@ class HangProposals {
     found_.push_back(std::move(proposal));
   }
 
-  // No other rank makes the call, so it is left out.
+  // No other rank makes the call, so it is left out; or all that follow as well, such as those of one more iteration,
+  // which asynchronous calls began.
   void drop_in(std::size_t place) {
     CallEdits edits;
     for (const auto& [rank, stuck] : stuck_) {
@@ -154,7 +174,14 @@ class HangProposals {
         edits.push_back({rank, static_cast<std::int64_t>(stuck.at), 1, {}});
       }
     }
+    CallEdits rest = edits;
+    for (CallEdit& edit : rest) {
+      const std::vector<ListedCall>& calls = lists_.of(edit.rank).calls;
+      const auto begin = calls.begin() + edit.at;
+      edit.dropped = std::ranges::find_if(begin, calls.end(), &ListedCall::is_fixed) - begin;
+    }
     propose(std::move(edits));
+    propose_one(std::move(rest));
   }
 
   // Call number `at` of `from`, as a call of `rank`: the other end of it, or the same call.
