@@ -212,7 +212,7 @@ Table calls;    // by a call's arguments and call site: its number in the ring's
 Table codes;    // by code object: 1, or 0 if it is not the user's
 Table pending;  // by Work, which is kept alive: the number, and whether waiting ends on the host
 PyTypeObject* tensor_type = nullptr;
-PyObject *is_users = nullptr, *new_call = nullptr;
+PyObject *is_users = nullptr, *new_call = nullptr, *mark_after = nullptr;
 PyObject *shape_word, *dtype_word, *root_word, *lasti_word, *file_word, *wrapped_word;
 PyTypeObject* method_type;
 
@@ -473,6 +473,29 @@ uint64_t describe(const Method& method, const Group& group, uint64_t key, PyObje
   return call;
 }
 
+// Keeps what shows that a call has completed: its Work or, if torch returns none because the GPU's current stream runs
+// the call, a mark behind it on that stream.
+void keep_completion(PyObject* work, uint64_t number, bool ends_on_host, PyObject* const* arguments,
+                     ptrdiff_t count) {
+  if (work != &_Py_NoneStruct) {
+    keep(work, number, ends_on_host);
+    return;
+  }
+  PyObject* positional = ends_on_host ? nullptr : tuple_of(arguments + 1, count - 1);
+  PyObject* mark = positional != nullptr ? PyObject_Call(mark_after, positional, nullptr) : nullptr;
+  if (mark != nullptr && mark != &_Py_NoneStruct) {
+    keep(mark, number, false);
+  } else {
+    finish(number, false);
+  }
+  for (PyObject* each : {positional, mark}) {
+    if (each != nullptr) {
+      Py_DecRef(each);
+    }
+  }
+  PyErr_Clear();  // whatever went wrong, the observer must not end the job
+}
+
 PyObject* call_method(PyObject* callable, PyObject* const* arguments, size_t flagged, PyObject* names) {
   const Method& method = *reinterpret_cast<Method*>(callable);
   const auto count = static_cast<ptrdiff_t>(flagged & ~offset_flag);
@@ -495,10 +518,10 @@ PyObject* call_method(PyObject* callable, PyObject* const* arguments, size_t fla
       known != nullptr ? known->first : describe(method, group, key, arguments, count, names);
   const uint64_t number = issue(call, group.number, seq, 0);
   PyObject* work = invoke(method.original, arguments, flagged, names);
-  if (work == nullptr || work == &_Py_NoneStruct) {
-    finish(number, work == nullptr);
+  if (work == nullptr) {
+    finish(number, true);
   } else {
-    keep(work, number, ends_on_host);
+    keep_completion(work, number, ends_on_host, arguments, count);
   }
   return work;
 }
@@ -564,10 +587,10 @@ PyObject* new_method(PyObject* wrapped, PyObject* name, Vectorcall call, bool is
 
 PyObject* py_set_up(PyObject*, PyObject* arguments) {
   PyObject* tensor = nullptr;
-  if (PyArg_ParseTuple(arguments, "OOO", &tensor, &is_users, &new_call) == 0) {
+  if (PyArg_ParseTuple(arguments, "OOOO", &tensor, &is_users, &new_call, &mark_after) == 0) {
     return nullptr;
   }
-  for (PyObject* each : {tensor, is_users, new_call}) {
+  for (PyObject* each : {tensor, is_users, new_call, mark_after}) {
     Py_IncRef(each);
   }
   tensor_type = reinterpret_cast<PyTypeObject*>(tensor);

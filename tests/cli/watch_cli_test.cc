@@ -222,6 +222,71 @@ TEST_CASE("real jobs that hang are named while they hang", "[watch][real-jobs]")
   CHECK((said.empty() || said.find("\n0 wrong\n") != std::string::npos));
 }
 
+// Two ranks on a backend that does with GPUs' tensors what torch's NCCL does since 2.8: calls return no Work, and the
+// current stream runs them. Rank 1 stays away from the third.
+constexpr const char* calls_on_the_stream = R"(
+import os, sys, time
+import torch
+import torch.distributed as dist
+
+RANK = int(os.environ["RANK"])
+
+class Event:
+    def record(self, stream):
+        Event.calls = self.call = getattr(Event, "calls", 0) + 1
+
+    def query(self):
+        return self.call < 3
+
+class OnGpu(torch.Tensor):
+    is_cuda = True
+    device = "cuda:0"
+
+class Group(dist.ProcessGroup):
+    def allreduce(self, tensors, options=None):
+        return None
+
+    def getBackendName(self):
+        return "its_nccl"
+
+torch.cuda.Event = Event
+torch.cuda.current_stream = lambda device: None
+torch.cuda.is_current_stream_capturing = lambda: False
+dist.Backend.register_backend("its_nccl", lambda store, rank, size, timeout: Group(rank, size))
+dist.init_process_group("its_nccl", rank=RANK, world_size=2, store=dist.FileStore(sys.argv[1], 2))
+group = dist.distributed_c10d._get_default_group()
+
+def next_batch():
+    time.sleep(7)
+
+for step in range(3):
+    if step == 2 and RANK == 1:
+        next_batch()
+        break
+    group.allreduce([torch.ones(4).as_subclass(OnGpu)])
+time.sleep(7)
+os._exit(0)
+)";
+
+TEST_CASE("calls that a GPU's stream runs are not over when they return", "[watch][real-jobs]") {
+  const std::string python = python_with_torch();
+  if (python.empty()) {
+    WARN("skipped: no Python with torch.distributed");
+    return;
+  }
+  for (const std::string environment : {"", "ROLLCALL_NO_NATIVE=1"}) {
+    const Shell shell;
+    shell.write("train.py", calls_on_the_stream);
+    const Outcome outcome = shell.run(fmt::format(
+        "{} WORLD_SIZE=2 '{}' watch --after 2s -- sh -c 'RANK=0 {} train.py store & RANK=1 {} train.py "
+        "store; wait'",
+        environment, ROLLCALL_CLI, python, python));
+    INFO(outcome.err);
+    CHECK(outcome.err.find("error[stuck_host]: rank 1 never issued all_reduce #3") != std::string::npos);
+    CHECK(outcome.err.find("in next_batch") != std::string::npos);
+  }
+}
+
 TEST_CASE("a job that somebody ends has not failed", "[watch][real-jobs]") {
   const Shell shell;
   const std::string python = python_with_torch();

@@ -105,6 +105,44 @@ class _Group:
         return about
 
 
+class _Mark:
+    """An event on the stream of a GPU. It stands for the Work of a call before it for which torch returns none: a call
+    on NCCL that is not async_op runs on the current stream (since 2.8: ProcessGroupNCCL.cpp, asyncOp)."""
+
+    __slots__ = ("_event",)
+
+    def __init__(self, device):
+        self._event = torch.cuda.Event()
+        self._event.record(torch.cuda.current_stream(device))
+
+    def is_completed(self):
+        return self._event.query()
+
+
+def _mark_after(*arguments):
+    """Returns a mark behind a call with these arguments; None if its tensors are on no GPU, or if a graph is being
+    captured, which would keep the event."""
+    try:
+        device = _gpu_of(arguments)
+        if device is None or torch.cuda.is_current_stream_capturing():
+            return None
+        return _Mark(device)
+    except RuntimeError:  # the job will find out what is wrong with its GPU
+        return None
+
+
+def _gpu_of(value):
+    """Returns the device of the first tensor, or None unless it is a GPU."""
+    if isinstance(value, torch.Tensor):
+        return value.device if value.is_cuda else None
+    if isinstance(value, (list, tuple)):
+        for each in value:
+            device = _gpu_of(each)
+            if device is not None:
+                return device
+    return None
+
+
 class _Works:
     """Works that have not been seen complete. native.cc has the same functions."""
 
@@ -368,10 +406,13 @@ def _wrap_method(observer, owner, name):
         except BaseException:
             own.finish(number, True)
             raise
-        if work is None:
+        mark = work
+        if mark is None and not group.ends_on_host:
+            mark = _mark_after(*arguments)
+        if mark is None:
             own.finish(number)
         else:
-            keep(work, number, group.ends_on_host)
+            keep(mark, number, group.ends_on_host)
         return work
 
     setattr(owner, name, functools.update_wrapper(method, original))
@@ -645,7 +686,7 @@ def _note_errors_of_spawned(note):
 def install_observer(folder):
     observer = _Observer(folder)
     if native is not None:
-        native.set_up(torch.Tensor, is_users, observer.new_call)
+        native.set_up(torch.Tensor, is_users, observer.new_call, _mark_after)
     _wrap_class(observer, ProcessGroup)
     _wrap_wait(observer)
     _wrap_callers_in_cpp(observer)
