@@ -8,6 +8,7 @@ When standard input ends, the ranks that are still running report where they are
 """
 
 import argparse
+import contextlib
 import gc
 import importlib.util
 import os
@@ -35,6 +36,22 @@ def arguments_of(given):
     return parser.parse_args(given)
 
 
+def _has_torch(hides_gpus):
+    """Imports torch. Returns false if it cannot be imported, or has no torch.distributed."""
+    from rollcall_recorder import hidden_gpus
+
+    try:
+        with hidden_gpus.hidden() if hides_gpus else contextlib.nullcontext():
+            import torch
+            import torch.distributed
+
+            if hides_gpus:
+                torch.cuda.is_available()
+    except ImportError:
+        return False
+    return torch.distributed.is_available()
+
+
 def main(given=None):
     arguments = arguments_of(given)
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # as torchrun does
@@ -42,18 +59,13 @@ def main(given=None):
         return NO_TORCH
     os.write(sys.stdout.fileno(), b"t")
     gc.disable()  # imported modules are never freed
-    try:
-        import torch
-        import torch.distributed
-    except ImportError:
-        return NO_TORCH
-    if not torch.distributed.is_available():
+    if not _has_torch(arguments.pretend):
         return NO_TORCH
     from rollcall_recorder.launcher import Launcher, import_for
 
     import_for(arguments.script)
     arguments.ranks_see = arguments.ranks_see or arguments.world_size
-    if arguments.pretend and not torch.cuda.is_available():
+    if arguments.pretend:
         from rollcall_recorder import pretended_cuda
 
         pretended_cuda.install(arguments.ranks_see)

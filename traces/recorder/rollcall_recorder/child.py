@@ -12,7 +12,7 @@ import warnings
 
 import torch
 
-from . import claims, data_dependence, install, kernels, spawn, started, threads, training
+from . import claims, data_dependence, hidden_gpus, install, kernels, spawn, started, threads, training
 from .call_site import HERE, call_site, is_users, stack_of, stack_of_error
 from .fake import FakeAnswers
 from .rank import Rank
@@ -103,7 +103,8 @@ def _announce(arguments, console):
     except FileExistsError:
         return
     devices = "1 device" if count == 1 else f"{count} devices"
-    os.write(console, f"rollcall: no GPU here: pretending that there is CUDA, {devices}\n".encode())
+    why = "leaving the GPUs here alone" if hidden_gpus.machine_has_gpus() else "no GPU here"
+    os.write(console, f"rollcall: {why}: pretending that there is CUDA, {devices}\n".encode())
 
 
 def _answer_to(control, record, answers):

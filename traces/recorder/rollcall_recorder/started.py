@@ -10,6 +10,8 @@ import multiprocessing.util
 import os
 import sys
 
+from . import hidden_gpus
+
 _PARENT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
@@ -49,7 +51,9 @@ class _AfterTorch(importlib.abc.MetaPathFinder):
             execute = spec.loader.exec_module
 
             def exec_module(module):
-                execute(module)
+                with hidden_gpus.hidden():
+                    execute(module)
+                    module.cuda.is_available()
                 from . import pretended_cuda
 
                 pretended_cuda.install(self._count)
