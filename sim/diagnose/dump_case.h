@@ -58,8 +58,8 @@ Diagnosis judge_quiet(const DumpCase& job);                    // no hang: slow 
 // wait.
 bool may_hang(const DumpCase& job);
 
-// True if a rank with two dumps has made calls between them.
-bool made_calls_between(const JobDump& job);
+// The ranks with two dumps that have made calls between them.
+RankSet ranks_with_calls_between(const JobDump& job);
 
 // True if a call is over for some ranks while others still wait in it, and nothing says that it succeeded.
 bool ended_otherwise(const DumpCase& job);

@@ -28,8 +28,8 @@ struct Departed {
 
 class CycleJudge {
  public:
-  explicit CycleJudge(const DumpCase& job) : job_(job) {
-    for (const std::vector<std::size_t>& cycle : job.roots.cycles) {
+  CycleJudge(const DumpCase& job, const std::vector<std::vector<std::size_t>>& cycles) : job_(job) {
+    for (const std::vector<std::size_t>& cycle : cycles) {
       for (const std::size_t index : cycle) {
         nodes_.push_back(&job.waits.nodes[index]);
         ranks_.insert(ranks_of(job.waits.nodes[index]));
@@ -387,13 +387,38 @@ class CycleJudge {
   std::vector<Unanswered> unanswered_;
 };
 
+// True if the call that holds up a rank has left the rank's ring: its host is ahead of its GPU by more calls than the
+// ring has room for.
+bool is_beyond_ring(const RankOps& ops, const WaitNode& node) {
+  const RankDump& dump = *ops.dump;
+  const auto counts = std::ranges::find(dump.status, node.group, &DumpStatus::group);
+  return !dump.from_start && node.kind == DumpOp::Kind::collective && counts != dump.status.end() &&
+         counts->completed >= 0 && counts->completed + 1 < node.position;
+}
+
+// The cycles whose ranks stand still where the cycle says, as far as is known.
+std::vector<std::vector<std::size_t>> still_cycles(const DumpCase& job) {
+  const RankSet moved = ranks_with_calls_between(job.view.job);
+  std::vector<std::vector<std::size_t>> cycles = job.roots.cycles;
+  std::erase_if(cycles, [&](const std::vector<std::size_t>& cycle) {
+    return std::ranges::any_of(cycle, [&](std::size_t index) {
+      const WaitNode& node = job.waits.nodes[index];
+      return std::ranges::any_of(node.ranks, [&](Rank rank) {
+        return moved.contains(rank) || is_beyond_ring(*job.view.ops_of(rank), node);
+      });
+    });
+  });
+  return cycles;
+}
+
 }  // namespace
 
 std::optional<Diagnosis> judge_cycle(const DumpCase& job) {
-  if (job.roots.cycles.empty()) {
+  const std::vector<std::vector<std::size_t>> cycles = still_cycles(job);
+  if (cycles.empty()) {
     return std::nullopt;
   }
-  return CycleJudge(job).judge();
+  return CycleJudge(job, cycles).judge();
 }
 
 }  // namespace rollcall::check

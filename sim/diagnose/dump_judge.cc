@@ -124,7 +124,7 @@ void add_moments(const DumpCase& job, Diagnosis& diagnosis) {
   diagnosis.evidence.push_back(
       fmt::format("there are two dumps of {}, and {}", ranks_phrase(twice),
                   stood_still ? "nothing moved between them"
-                  : made_calls_between(job.view.job)
+                  : !ranks_with_calls_between(job.view.job).empty()
                       ? "calls were made between them"
                       : "no call was made between them; those that ended may have failed"));
 }

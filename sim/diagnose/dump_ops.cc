@@ -56,6 +56,7 @@ class Builder {
         add(i);
       }
     }
+    doubt_last();
     for (std::size_t i = 0; i < result_.ops.size(); ++i) {
       DumpOp& op = result_.ops[i];
       const bool is_certain = dump_.records[op.record].state == DumpRecord::State::completed;
@@ -65,6 +66,21 @@ class Builder {
   }
 
  private:
+  // While the host is in NCCL's launch of a call, the event behind the call has not been recorded yet, and CUDA says of
+  // such an event that it has passed. A group's collectives end in their order, so the last one is not over if one
+  // before it is not. (ProcessGroupNCCL.cpp, collective; FlightRecorderDetail.hpp, update_state)
+  void doubt_last() {
+    if (result_.ops.empty() || result_.ops.back().kind != DumpOp::Kind::collective ||
+        dump_.records[result_.ops.back().record].retired) {
+      return;
+    }
+    DumpOp& last = result_.ops.back();
+    last.finished = last.finished && std::ranges::none_of(result_.ops, [&last](const DumpOp& op) {
+                      return op.group == last.group && op.kind == DumpOp::Kind::collective && !op.finished &&
+                             op.position < last.position;
+                    });
+  }
+
   static bool same_batch(const DumpRecord& a, const DumpRecord& b) {
     return a.group == b.group && a.collective_seq == b.collective_seq && a.p2p_seq == b.p2p_seq &&
            a.is_p2p == b.is_p2p;

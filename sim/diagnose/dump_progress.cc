@@ -105,11 +105,15 @@ bool notices_late(const DumpView& view, const Waits& waits) {
 
 }  // namespace
 
-bool made_calls_between(const JobDump& job) {
-  return std::ranges::any_of(job.earlier, [&job](const RankDump& earlier) {
+RankSet ranks_with_calls_between(const JobDump& job) {
+  std::vector<Rank> ranks;
+  for (const RankDump& earlier : job.earlier) {
     const auto now = std::ranges::find(job.ranks, earlier.rank, &RankDump::rank);
-    return now != job.ranks.end() && change_between(earlier, *now) == Change::calls;
-  });
+    if (now != job.ranks.end() && change_between(earlier, *now) == Change::calls) {
+      ranks.push_back(earlier.rank);
+    }
+  }
+  return RankSet::of(std::move(ranks));
 }
 
 Progress progress_of(const DumpView& view, const Waits& waits, const Roots& roots) {

@@ -315,7 +315,7 @@ Diagnosis judge_quiet(const DumpCase& job) {
     diagnosis.evidence.push_back("some dumps are older than others: the job moved while they were written");
   }
   diagnosis.would_settle.push_back(second_dump);
-  if (job.view.job.earlier.empty() || !made_calls_between(job.view.job)) {
+  if (job.view.job.earlier.empty() || ranks_with_calls_between(job.view.job).empty()) {
     diagnosis.confidence = Diagnosis::Confidence::low;
   }
   doubt_gloo(job, diagnosis);

@@ -34,6 +34,7 @@ void set_call(const LogFact& fact, const RankSet& missing, Diagnosis& diagnosis)
   place.call.op = lower(fact.op);
   place.call.group = fact.group;
   place.call.seq = fact.seq;
+  place.call.site = fact.site;
   place.missing = missing;
   diagnosis.group_name = fact.group;
   diagnosis.finding.at = std::move(place);

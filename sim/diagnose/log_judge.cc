@@ -282,21 +282,30 @@ class LogJudge {
   }
 
   std::optional<Diagnosis> unreachable() const {
+    RankSet silent;
     RankSet dead;
     std::string place;
     for (const LogFact* fact : of(Kind::unreachable)) {
-      dead.insert(fact->ranks);
+      (fact->text.empty() ? dead : silent).insert(fact->ranks);
       place = place.empty() ? fact->place() : place;
     }
-    if (dead.empty()) {
+    const RankSet& ranks = dead.empty() ? silent : dead;
+    if (ranks.empty()) {
       return std::nullopt;
     }
-    Diagnosis diagnosis = diagnosis_of(FindingKind::crashed_rank, Confidence::medium, dead);
-    diagnosis.finding.headline = fmt::format("{} no longer answers NCCL's health check", ranks_phrase(dead));
+    // RAS asks along a chain of processes: some may not be heard because another one is gone.
+    const Confidence confidence = dead.empty() ? Confidence::low : Confidence::medium;
+    Diagnosis diagnosis = diagnosis_of(FindingKind::crashed_rank, confidence, ranks);
+    diagnosis.finding.headline = fmt::format("{} no longer {} NCCL's health check", ranks_phrase(ranks),
+                                             is_plural(ranks) ? "answer" : "answers");
     diagnosis.finding.cause = "the process has ended, or its node cannot be reached";
     diagnosis.finding.advice =
-        fmt::format("read the log of {} for an exception or a signal", ranks_phrase(dead));
-    diagnosis.evidence.push_back(fmt::format("{} lists {} as missing", place, ranks_phrase(dead)));
+        fmt::format("read the log of {} for an exception or a signal", ranks_phrase(ranks));
+    diagnosis.evidence.push_back(fmt::format("{} lists {} as missing", place, ranks_phrase(ranks)));
+    if (dead.empty()) {
+      diagnosis.would_settle.push_back(
+          "the same query some seconds later: RAS gives up ranks that stay silent");
+    }
     return diagnosis;
   }
 
@@ -314,9 +323,6 @@ class LogJudge {
       if (counts.size() < 2) {
         continue;
       }
-      const auto most = std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
-        return a.second.first < b.second.first;
-      });
       RankSet behind;
       RankSet ahead;
       for (const auto& [seq, entry] : counts) {
@@ -336,7 +342,8 @@ class LogJudge {
               ? fmt::format("{} launched fewer collectives than the others", ranks_phrase(odd))
               : fmt::format("{} launched a collective that the others have not", ranks_phrase(odd));
       diagnosis.finding.cause =
-          fmt::format("most ranks have launched {} on communicator {}", most->first, name);
+          fmt::format("the others have launched {} on communicator {}",
+                      names_the_late ? counts.rbegin()->first : counts.begin()->first, name);
       diagnosis.finding.advice = fmt::format("inspect the host stack of {}", ranks_phrase(odd));
       diagnosis.group_name = name;
       diagnosis.evidence.push_back(fmt::format("{}: NCCL RAS counts launches per rank", places.at(name)));
@@ -344,7 +351,30 @@ class LogJudge {
           "the same query some seconds later: ranks that are only slow have moved on");
       return diagnosis;
     }
-    return std::nullopt;
+    return launches_of_parts();
+  }
+
+  // Communicators of some ranks: NCCL numbers those from 0, too.
+  std::optional<Diagnosis> launches_of_parts() const {
+    Diagnosis diagnosis = diagnosis_of(FindingKind::no_fault, Confidence::low, {});
+    diagnosis.may_be_healthy = true;
+    for (const LogFact* fact : of(Kind::launched)) {
+      if (!fact->text.empty()) {
+        diagnosis.evidence.push_back(
+            fmt::format("{}: communicator {}: {}", fact->place(), fact->group, fact->text));
+      }
+    }
+    if (diagnosis.evidence.empty()) {
+      return std::nullopt;
+    }
+    diagnosis.finding.headline =
+        "members of communicators have launched different numbers of collectives, and NCCL RAS does not say "
+        "which "
+        "ranks of the job they are";
+    diagnosis.would_settle = {
+        "the same in JSON, which lists the processes of all communicators (ncclras -f json)",
+        "the host stacks of these processes (py-spy dump)"};
+    return diagnosis;
   }
 
   const std::vector<LogFact>& facts_;

@@ -40,10 +40,6 @@ namespace {
 using Kind = LogFact::Kind;
 using Confidence = Diagnosis::Confidence;
 
-constexpr const char* dumps_would_say =
-    "Flight Recorder dumps of all ranks (TORCH_FR_BUFFER_SIZE=2000; on Gloo "
-    "torch._C._distributed_c10d._dump_fr_trace())";
-
 const LogFact* first_of(const std::vector<LogFact>& facts, Kind kind) {
   const auto place =
       std::find_if(facts.begin(), facts.end(), [kind](const LogFact& fact) { return fact.kind == kind; });

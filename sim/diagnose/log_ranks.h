@@ -11,6 +11,11 @@
 
 namespace rollcall::check {
 
+// What settles most of what logs leave open.
+inline constexpr const char* dumps_would_say =
+    "Flight Recorder dumps of all ranks (TORCH_FR_BUFFER_SIZE=2000; on Gloo "
+    "torch._C._distributed_c10d._dump_fr_trace())";
+
 RankSet ranks_with(const std::vector<LogFact>& facts, LogFact::Kind kind);
 
 // A diagnosis that does not say yet where and why.

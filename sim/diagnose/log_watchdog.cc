@@ -171,13 +171,22 @@ class WatchdogJudge {
     return diagnosis;
   }
 
-  // If others have completed the call on which a rank's watchdog gave up, that rank alone does not see its end.
+  // For a call on which the watchdogs of some ranks gave up, and which others have completed. If those have completed
+  // later ones, too, the ranks' devices do not see the end of it. Otherwise the calls may differ: on NCCL, ranks that
+  // move fewer bytes than the others complete their call.
   std::optional<Diagnosis> unfinished_alone(const LogFact& late) const {
+    constexpr std::string_view numbered_alone[] = {"COALESCED", "SEND", "RECV"};  // each rank counts its own
+    if (late.seq < 0 || std::ranges::find(numbered_alone, late.op) != std::end(numbered_alone)) {
+      return std::nullopt;
+    }
     RankSet done;
+    std::int64_t furthest = 0;
     std::string place;
     for (const LogFact* fact : progress_) {
-      if (late.seq >= 0 && fact->count >= late.seq && is_same_group(*fact, late)) {
+      // More completed than enqueued: the former counts messages.
+      if (fact->count >= late.seq && fact->count <= fact->seq && is_same_group(*fact, late)) {
         done.insert(fact->ranks);
+        furthest = std::max(furthest, fact->count);
         place = place.empty() ? fact->place() : place;
       }
     }
@@ -186,20 +195,39 @@ class WatchdogJudge {
     if (done.empty()) {
       return std::nullopt;
     }
-    Diagnosis diagnosis = diagnosis_of(FindingKind::stuck_device, Confidence::medium, waiting);
-    diagnosis.alternatives = {FindingKind::stuck_host};
+    Diagnosis diagnosis = furthest > late.seq ? blind(waiting) : differing(late, waiting, done);
     set_call(late, {}, diagnosis);
     diagnosis.finding.at->waiting = waiting;
     diagnosis.finding.headline =
         fmt::format("{} not see the end of {}, which {} completed", with_verb(waiting, "does", "do"),
                     call_text(late), with_verb(done, "has", "have"));
+    diagnosis.evidence.push_back(fmt::format("{}: {} timed out", late.place(), call_text(late)));
+    diagnosis.evidence.push_back(fmt::format("{}: {} completed {}", place, with_verb(done, "has", "have"),
+                                             furthest > late.seq ? "a later one" : "this one"));
+    return diagnosis;
+  }
+
+  static Diagnosis blind(const RankSet& waiting) {
+    Diagnosis diagnosis = diagnosis_of(FindingKind::stuck_device, Confidence::medium, waiting);
+    diagnosis.alternatives = {FindingKind::stuck_host};
     diagnosis.finding.cause = fmt::format("{} not get to the call, or the thread that watches it is stuck",
                                           is_plural(waiting) ? "their devices do" : "its device does");
     diagnosis.finding.advice =
         fmt::format("look for device errors (Xid, ECC, CUDA) on {}", ranks_phrase(waiting));
-    diagnosis.evidence.push_back(fmt::format("{}: {} timed out", late.place(), call_text(late)));
-    diagnosis.evidence.push_back(
-        fmt::format("{}: {} completed a later one", place, with_verb(done, "has", "have")));
+    return diagnosis;
+  }
+
+  static Diagnosis differing(const LogFact& late, const RankSet& waiting, const RankSet& done) {
+    const RankSet& odd = waiting.size() < done.size() ? waiting : done;
+    Diagnosis diagnosis = diagnosis_of(FindingKind::size_mismatch, Confidence::low, odd);
+    diagnosis.finding.tie = waiting.size() == done.size();
+    diagnosis.alternatives = {FindingKind::skipped_collective, FindingKind::stuck_device};
+    diagnosis.finding.cause = fmt::format(
+        "the calls with number {} may differ: NCCL lets ranks whose call is smaller than the others' go on",
+        late.seq);
+    diagnosis.finding.advice = fmt::format("compare the sizes and dtypes of the call on {} with those on {}",
+                                           ranks_phrase(done), ranks_phrase(waiting));
+    diagnosis.would_settle.push_back(dumps_would_say);
     return diagnosis;
   }
 

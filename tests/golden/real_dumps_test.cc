@@ -100,6 +100,90 @@ TEST_CASE("the dumps of real jobs get the verdict and the ranks that are to blam
   }
 }
 
+TEST_CASE("real jobs on NCCL get the verdict and the ranks that are to blame, whatever is left of them",
+          "[flight-recorder][real-dumps]") {
+  const std::vector<fs::path> sets = real_sets("nccl_jobs");
+  CHECK(sets.size() == 35);
+  for (const fs::path& set : sets) {
+    const Json truth = truth_in(set);
+    const bool is_healthy = truth.at("verdict") == "no_fault" || truth.at("verdict") == "straggler";
+    const std::vector<std::vector<fs::path>> evidence = {{set / "pickle"},
+                                                         {set / "pickle", set / "pickle_later"},
+                                                         {set / "pickle", set / "log"},
+                                                         {set / "json"},
+                                                         {set / "watchdog", set / "log"},
+                                                         {set / "pickle", set / "log", set / "stack"},
+                                                         {set / "log"},
+                                                         {set / "ras"}};
+    for (const std::vector<fs::path>& folders : evidence) {
+      if (!fs::exists(folders.front())) {
+        continue;
+      }
+      const Diagnosis diagnosis = diagnose_folders(folders);
+      const bool is_recorded = folders.front().filename() == "pickle";
+      CAPTURE(set.filename().string(), folders.front().filename().string(), folders.size(), said(diagnosis));
+      if (is_healthy) {
+        CHECK_FALSE(is_alarm(diagnosis));
+      }
+      if (diagnosis.confidence != Diagnosis::Confidence::low) {
+        CHECK((fits(truth, diagnosis) ||
+               (!is_recorded && diagnosis.finding.culprits == RankSet::of(truth.at("culprits")))));
+      }
+      if (is_recorded && !is_healthy && truth.at("decidable")) {
+        CHECK(fits(truth, diagnosis));
+      }
+    }
+  }
+}
+
+TEST_CASE("NCCL counts ranks within communicators, and its RAS says in JSON which ranks of the job they are",
+          "[job-log][real-dumps]") {
+  const fs::path ras = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/nccl_jobs/wrong_group/ras";
+  CHECK(diagnose_folders({ras / "status.json"}).finding.culprits == RankSet{3});
+  const Diagnosis by_text = diagnose_folders({ras / "status.txt"});
+  CHECK(by_text.finding.culprits.empty());
+  CHECK_THAT(by_text.finding.headline, Contains("does not say which ranks of the job they are"));
+  CHECK_THAT(by_text.evidence.front(), Contains("communicator #1-0: Rank 0 has launched up to operation 6"));
+}
+
+TEST_CASE("RAS of a job that has lost a rank is read, though its JSON lacks a comma",
+          "[job-log][real-dumps]") {
+  const fs::path ras = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/nccl_jobs/sigkill/ras";
+  for (const char* file : {"status.txt", "status.json"}) {
+    const Diagnosis diagnosis = diagnose_folders({ras / file});
+    CAPTURE(file, said(diagnosis));
+    CHECK(diagnosis.finding.kind == FindingKind::crashed_rank);
+    CHECK(diagnosis.finding.culprits == RankSet{2, 3});  // one of them is gone, and hides the other
+    CHECK(diagnosis.confidence == Diagnosis::Confidence::low);
+  }
+}
+
+TEST_CASE("a call that NCCL ended because a rank is gone has not timed out", "[job-log][real-dumps]") {
+  const fs::path set = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/nccl_jobs/sigkill";
+  const Diagnosis diagnosis = diagnose_folders({set / "log"});
+  CHECK(diagnosis.finding.kind == FindingKind::crashed_rank);
+  CHECK(diagnosis.finding.culprits == RankSet{3});
+}
+
+TEST_CASE("a log of the watchdog says from which line the call was made that timed out",
+          "[job-log][real-dumps]") {
+  const fs::path set = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/nccl_jobs/stuck_in_loader";
+  const Diagnosis diagnosis = diagnose_folders({set / "log"});
+  REQUIRE(diagnosis.finding.at);
+  CHECK_THAT(diagnosis.finding.at->call.site, Contains("tests/real_jobs/jobs.py:"));
+}
+
+TEST_CASE("hosts may be further ahead of their GPUs than their rings reach",
+          "[flight-recorder][real-dumps]") {
+  const fs::path set = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/nccl_jobs/healthy_groups";
+  for (const std::vector<fs::path>& moments :
+       {std::vector{set / "pickle"}, std::vector{set / "pickle", set / "pickle_later"}}) {
+    const Diagnosis diagnosis = diagnose_folders(moments);
+    CAPTURE(said(diagnosis));
+    CHECK(diagnosis.finding.kind == FindingKind::no_fault);
+  }
+}
+
 TEST_CASE("dumps that hold no call show nothing, and do not say that all is well",
           "[flight-recorder][real-dumps]") {
   const fs::path set = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/fr_jobs/misdirected_isend_4";

@@ -3,14 +3,19 @@
 
     python3 jobs.py FOLDER [--mode plain|timeout|detail] [--stagger 0.05,0.2] [CASE ...]
     python3 jobs.py FOLDER --stagger 0,0.01,0.05,0.2,1 healthy
+    python3 jobs.py FOLDER --backend nccl --together 3 [CASE ...]
 
 One folder per case: pickle/ and json/ (Flight Recorder dumps), pickle_later/ (the same some seconds later), stack/
 (faulthandler), log/ (standard error), truth.json. It needs a torch whose Gloo has a Flight Recorder (2.9 or later).
 Rank r is dumped r times `--stagger` seconds after rank 0; several values give several dumps of the running job, each in
 a folder of its own. `timeout` gives every group a timeout of 4 s; `detail` also sets TORCH_DISTRIBUTED_DEBUG=DETAIL;
 both dump after the timeouts. A CASE is a name, or the prefix of several.
+
+On nccl, the four ranks share a GPU: each pretends to be a host of its own. What NCCL's RAS says at the moment of the
+dumps is in ras/. Groups have a timeout of `--timeout` seconds, and what torch's watchdog then dumps is in watchdog/.
 """
 import argparse
+import concurrent.futures
 import contextlib
 import datetime
 import faulthandler
@@ -20,12 +25,14 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
 import sys
 import threading
 import time
 import traceback
 
 WORLD = 4
+RAS_PORT = 28100  # of the first job; NCCL's own is 28028
 RING = {}  # cases with a short ring
 CASES = {}
 TRUTH = {}
@@ -38,6 +45,9 @@ def options():
     parser.add_argument("--mode", choices=["plain", "timeout", "detail"], default="plain")
     parser.add_argument("--stagger", type=lambda text: [float(each) for each in text.split(",")], default=[0.05])
     parser.add_argument("--settle", type=float, default=4.0)
+    parser.add_argument("--backend", choices=["gloo", "nccl"], default="gloo")
+    parser.add_argument("--timeout", type=float, default=20, help="of groups on nccl")
+    parser.add_argument("--together", type=int, default=1, help="number of jobs that run at once")
     parser.add_argument("cases", nargs="*")
     return parser.parse_args()
 
@@ -58,9 +68,11 @@ with contextlib.suppress(ImportError):  # torch 1.13 does not have it
     import torch._dynamo  # noqa: F401  (DDP loads it, and ranks are forked)
 
 
-def case(verdict, culprits, accept=(), ring=None, with_log=None, decidable=True, accept_culprits=(), dumps=None):
+def case(verdict, culprits, accept=(), ring=None, with_log=None, decidable=True, accept_culprits=(), only=None):
     def add(function):
         name = function.__name__
+        if only not in (None, OPTIONS.backend):
+            return function
         CASES[name] = function
         TRUTH[name] = {"verdict": verdict, "culprits": culprits, "accept": list(accept), "decidable": decidable,
                        "with_log": with_log, "accept_culprits": list(accept_culprits)}
@@ -72,11 +84,21 @@ def case(verdict, culprits, accept=(), ring=None, with_log=None, decidable=True,
 ABSENT = ("early_exit", "stuck_host", "skipped_collective", "crashed_rank")
 
 
+DEVICE = torch.device("cuda:0" if OPTIONS.backend == "nccl" else "cpu")
+
+
 def T(n=64, dtype=torch.float32):
-    return torch.ones(n, dtype=dtype)
+    return torch.ones(n, dtype=dtype, device=DEVICE)
 
 
+def X(*sizes):
+    return torch.ones(*sizes, device=DEVICE)
+
+
+# A step reads a value from the GPU, as a loop that prints its loss does.
 def nap(seconds=0.02):
+    if DEVICE.type == "cuda":
+        torch.cuda.synchronize()
     time.sleep(seconds)
 
 
@@ -87,7 +109,7 @@ def stall():
 
 def net():
     torch.manual_seed(0)
-    return torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8))
+    return torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8)).to(DEVICE)
 
 
 # --- ranks that do not arrive ---
@@ -131,7 +153,7 @@ def skipped_branch_periodic(r):
 def ddp_uneven(r):
     model = torch.nn.parallel.DistributedDataParallel(net())
     for _ in range(5 if r == 0 else 7):
-        model(torch.ones(4, 32)).sum().backward()
+        model(X(4, 32)).sum().backward()
     if r == 0:
         stall()
 
@@ -204,6 +226,49 @@ def saves_for_ever(r):
     dist.barrier()
 
 
+# --- what only GPUs do ---
+
+@case("stuck_device", [2], ABSENT, only="nccl")
+def kernel_never_ends(r):
+    for i in range(10):
+        nap()
+        if r == 2 and i == 6:
+            torch.cuda._sleep(1 << 40)  # cycles: minutes
+        dist.all_reduce(T())
+
+
+# No rank reads a value, so all hosts end long before their GPUs.
+@case("skipped_collective", [1], ABSENT, only="nccl")
+def runs_ahead_and_skips(r):
+    for i in range(20):
+        dist.all_reduce(T(64))
+        if not (r == 1 and i == 9):
+            dist.all_reduce(T(128))
+
+
+@case("crashed_rank", [1], ABSENT, decidable=False, with_log=[["crashed_rank"], [1]], only="nccl")
+def index_out_of_range(r):
+    for i in range(12):
+        nap()
+        if r == 1 and i == 6:
+            T(4)[torch.tensor([9], device=DEVICE)]
+        dist.all_reduce(T())
+
+
+@case("crashed_rank", [3], ABSENT, decidable=False, with_log=[["crashed_rank"], [3]], only="nccl")
+def memory_runs_out(r):
+    for i in range(12):
+        nap()
+        if r == 3 and i == 6:
+            try:
+                T(1 << 43)
+            except torch.cuda.OutOfMemoryError:
+                traceback.print_exc()
+                sys.stderr.flush()
+                os._exit(1)
+        dist.all_reduce(T())
+
+
 # --- calls that disagree ---
 
 @case("size_mismatch", [3])
@@ -269,8 +334,8 @@ def fsdp_skips_layer(r):
     class Twice(torch.nn.Module):
         def __init__(self):
             super().__init__()
-            self.a = FSDP(torch.nn.Linear(32, 32), device_id=torch.device("cpu"))
-            self.b = FSDP(torch.nn.Linear(32, 32), device_id=torch.device("cpu"))
+            self.a = FSDP(torch.nn.Linear(32, 32), device_id=DEVICE)
+            self.b = FSDP(torch.nn.Linear(32, 32), device_id=DEVICE)
 
         def forward(self, x, skip):
             x = self.a(x)
@@ -278,7 +343,7 @@ def fsdp_skips_layer(r):
 
     model = Twice()
     for i in range(6):
-        model(torch.ones(2, 32), r == 2 and i == 4).sum().backward()
+        model(X(2, 32), r == 2 and i == 4).sum().backward()
 
 
 # --- groups ---
@@ -349,7 +414,8 @@ def pipeline_drops_message(r):
         dist.all_reduce(T(8))
 
 
-@case("stuck_host", [2], ABSENT + ("no_fault",), decidable=False, with_log=[list(ABSENT), [2]])
+@case("stuck_host", [2], ABSENT + ("no_fault",), decidable=False, with_log=[list(ABSENT), [2]],
+      only="gloo")
 def monitored_barrier(r):
     for i in range(5):
         nap()
@@ -378,7 +444,7 @@ def join_wrong_count(r):
 
         @property
         def join_device(self):
-            return torch.device("cpu")
+            return DEVICE
 
         @property
         def join_process_group(self):
@@ -443,7 +509,7 @@ def healthy_async(r):
 def healthy_ddp(r):
     model = torch.nn.parallel.DistributedDataParallel(net())
     while True:
-        model(torch.ones(4, 32)).sum().backward()
+        model(X(4, 32)).sum().backward()
 
 
 @healthy(ring=150)
@@ -482,7 +548,7 @@ def healthy_join(r):
     model = torch.nn.parallel.DistributedDataParallel(net())
     with Join([model]):
         for _ in range(4 + r):
-            model(torch.ones(4, 32)).sum().backward()
+            model(X(4, 32)).sum().backward()
 
 
 @case("straggler", [1], ("no_fault",), accept_culprits=[[]])
@@ -544,7 +610,7 @@ class Slow(torch.utils.data.Dataset):
 def stuck_loader_worker(r):
     loader = torch.utils.data.DataLoader(Slow(21 if r == 1 else -1), batch_size=4, num_workers=1)
     for batch in loader:
-        dist.all_reduce(batch)
+        dist.all_reduce(batch.to(DEVICE))
 
 
 @case("skipped_collective", [2], ABSENT)
@@ -576,7 +642,7 @@ def no_sync_for_one_step_more(r):
     for i in range(8):
         accumulates = i % 2 == 0 or (r == 3 and i == 5)
         with model.no_sync() if accumulates else contextlib.nullcontext():
-            model(torch.ones(4, 32)).sum().backward()
+            model(X(4, 32)).sum().backward()
         if i % 2 == 1:
             dist.all_reduce(T(1))
 
@@ -591,10 +657,10 @@ def leaves_out_parameters(r):
         def forward(self, x, skip):
             return self.a(x) if skip else self.b(self.a(x))
 
-    model = torch.nn.parallel.DistributedDataParallel(Branch())
+    model = torch.nn.parallel.DistributedDataParallel(Branch().to(DEVICE))
     for i in range(8):
         nap()
-        model(torch.ones(2, 8), r == 1 and i == 5).sum().backward()
+        model(X(2, 8), r == 1 and i == 5).sum().backward()
 
 
 @case("skipped_collective", [2], ABSENT + ("op_type_mismatch", "size_mismatch", "extra_collective"))
@@ -677,7 +743,8 @@ def batch_to_wrong_peer(r):
         dist.all_reduce(T(8))
 
 
-@case("stuck_host", [1], ABSENT + ("no_fault",), decidable=False, with_log=[list(ABSENT), [1]])
+@case("stuck_host", [1], ABSENT + ("no_fault",), decidable=False, with_log=[list(ABSENT), [1]],
+      only="gloo")
 def monitored_barrier_of_half(r):
     half = [dist.new_group([0, 1]), dist.new_group([2, 3])][r // 2]
     for i in range(5):
@@ -694,7 +761,7 @@ def leaves_without_join(r):
     model = torch.nn.parallel.DistributedDataParallel(net())
     with contextlib.nullcontext() if r == 0 else Join([model]):
         for _ in range(4 if r == 0 else 7):
-            model(torch.ones(4, 32)).sum().backward()
+            model(X(4, 32)).sum().backward()
     stall()
 
 
@@ -702,10 +769,10 @@ def leaves_without_join(r):
 def evaluates_for_ever(r):
     model = torch.nn.parallel.DistributedDataParallel(net())
     for i in range(12):
-        model(torch.ones(4, 32)).sum().backward()
+        model(X(4, 32)).sum().backward()
         if i == 8 and r == 0:
             while True:
-                model.module(torch.ones(64, 32))
+                model.module(X(64, 32))
     dist.barrier()
 
 
@@ -791,7 +858,7 @@ def healthy_accumulation(r):
     while True:
         step += 1
         with contextlib.nullcontext() if step % 4 == 0 else model.no_sync():
-            model(torch.ones(4, 32)).sum().backward()
+            model(X(4, 32)).sum().backward()
 
 
 @healthy(ring=70)
@@ -832,10 +899,17 @@ def moments(name):
     return asked if several else [*asked, ("later", OPTIONS.folder / name, "_later", asked[0][3])]
 
 
-def write_dump(folder, r, suffix=""):
+def takes_of_dumps():
     c10d = torch._C._distributed_c10d
-    for kind, name, take in (("pickle", f"nccl_trace_rank_{r}", c10d._dump_fr_trace),
-                             ("json", f"nccl_trace_rank_{r}.json", c10d._dump_fr_trace_json)):
+    if OPTIONS.backend == "nccl":
+        return c10d._dump_nccl_trace, c10d._dump_nccl_trace_json
+    return c10d._dump_fr_trace, c10d._dump_fr_trace_json
+
+
+def write_dump(folder, r, suffix=""):
+    pickled, as_json = takes_of_dumps()
+    for kind, name, take in (("pickle", f"nccl_trace_rank_{r}", pickled),
+                             ("json", f"nccl_trace_rank_{r}.json", as_json)):
         place = folder / (kind + suffix)
         place.mkdir(parents=True, exist_ok=True)
         data = take()
@@ -844,6 +918,35 @@ def write_dump(folder, r, suffix=""):
     place.mkdir(exist_ok=True)
     with open(place / f"rank_{r}.txt", "w") as out:
         faulthandler.dump_traceback(out, all_threads=True)
+
+
+# The protocol of NCCL's client (src/ras/client.cc): a line for each command, and then the status until the end.
+def ask_ras(folder, port):
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, commands in (("status.txt", b"VERBOSE STATUS\n"), ("status.json", b"SET FORMAT json\nVERBOSE STATUS\n")):
+        try:
+            with socket.create_connection(("localhost", port), 2) as ras:
+                ras.settimeout(12)
+                ras.sendall(b"CLIENT PROTOCOL 2\n" + commands)
+                text = b"".join(iter(lambda: ras.recv(65536), b""))
+        except OSError as error:
+            text = f"not answered: {error}\n".encode()
+        (folder / name).write_bytes(text)
+
+
+def environment_of(name, r, port, number, folder):
+    mine = dict(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), RANK=str(r), LOCAL_RANK=str(r), WORLD_SIZE=str(WORLD),
+                GLOO_SOCKET_IFNAME="lo", TORCH_FR_BUFFER_SIZE=str(RING[name] or 2000))
+    if OPTIONS.backend == "nccl":
+        watchdog = folder / "watchdog"
+        watchdog.mkdir(exist_ok=True)
+        mine.update(NCCL_HOSTID=f"host{r}", NCCL_NET="Socket", NCCL_SOCKET_IFNAME="lo",
+                    NCCL_RAS_ADDR=f"localhost:{RAS_PORT + number}", TORCH_NCCL_DUMP_ON_TIMEOUT="1",
+                    TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC="2000",
+                    TORCH_FR_DUMP_TEMP_FILE=str(watchdog / "nccl_trace_rank_"),
+                    TORCH_NCCL_DEBUG_INFO_TEMP_FILE=str(watchdog / "nccl_trace_rank_"),
+                    TORCH_NCCL_TRACE_BUFFER_SIZE=str(RING[name] or 2000))
+    return mine
 
 
 def watch(name, folder, r):
@@ -858,14 +961,18 @@ def watch(name, folder, r):
         (folder / f"{mark}_{r}").touch()
 
 
-def rank_main(name, r, port, folder):
+def rank_main(name, r, port, number, folder):
     log = os.open(folder / "log" / f"rank_{r}.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(log, 2)
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), RANK=str(r), LOCAL_RANK=str(r),
-                      WORLD_SIZE=str(WORLD), GLOO_SOCKET_IFNAME="lo",
-                      TORCH_FR_BUFFER_SIZE=str(RING[name] or 2000))
+    os.environ.update(environment_of(name, r, port, number, folder))
     timeout = 1800 if OPTIONS.mode == "plain" else 4
-    dist.init_process_group("gloo", rank=r, world_size=WORLD, timeout=datetime.timedelta(seconds=timeout))
+    if OPTIONS.backend == "nccl":
+        torch.cuda.set_device(0)
+        timeout = OPTIONS.timeout
+    dist.init_process_group(OPTIONS.backend, rank=r, world_size=WORLD, timeout=datetime.timedelta(seconds=timeout))
+    if OPTIONS.backend == "nccl":  # it is connected before the job begins, which takes seconds
+        dist.all_reduce(T(1))
+        torch.cuda.synchronize()
     threading.Thread(target=watch, args=(name, folder, r), daemon=True).start()
     (folder / f"ready_{r}").touch()
     try:
@@ -887,42 +994,57 @@ def wait_for(folder, mark, seconds):
         time.sleep(0.05)
 
 
-def run(name, port):
-    folder = OPTIONS.folder / "running"
+def is_healthy(name):
+    return TRUTH[name]["verdict"] in ("no_fault", "straggler")
+
+
+def run(name, number):
+    folder = OPTIONS.folder / f"running_{name}"
     (folder / "log").mkdir(parents=True, exist_ok=True)
     fork = multiprocessing.get_context("fork")
-    ranks = [fork.Process(target=rank_main, args=(name, r, port, folder)) for r in range(WORLD)]
+    ranks = [fork.Process(target=rank_main, args=(name, r, 29800 + number, number, folder)) for r in range(WORLD)]
     for rank in ranks:
         rank.start()
     wait_for(folder, "ready", 60)
+    begun = time.monotonic()
     time.sleep(OPTIONS.settle if OPTIONS.mode == "plain" else OPTIONS.settle + 6)
     asked = moments(name) if OPTIONS.mode == "plain" else moments(name)[:1]
     for mark, target, suffix, stagger in asked:
         time.sleep(2 if suffix else 0)
         (folder / mark).touch()
         wait_for(folder, mark, 4 + WORLD * stagger)
+        if OPTIONS.backend == "nccl" and not suffix:
+            ask_ras(target / "ras", RAS_PORT + number)
+    if OPTIONS.backend == "nccl" and not is_healthy(name):  # torch's watchdog dumps, and ends the ranks
+        time.sleep(max(0, begun + OPTIONS.timeout + 6 - time.monotonic()))
     for kill in (signal.SIGSTOP, signal.SIGKILL):  # stopped first, so that no rank sees and logs another's end
         for rank in ranks:
             if rank.is_alive():
                 os.kill(rank.pid, kill)
     for rank in ranks:
         rank.join()
-    truth = dict(TRUTH[name], case=name, torch=torch.__version__, backend="gloo", ranks=WORLD, real=True,
+    truth = dict(TRUTH[name], case=name, torch=torch.__version__, backend=OPTIONS.backend, ranks=WORLD, real=True,
                  mode=OPTIONS.mode)
+    if OPTIONS.backend == "nccl":
+        truth.update(nccl=".".join(map(str, torch.cuda.nccl.version())))
     for target in dict.fromkeys(each[1] for each in asked):
         target.mkdir(exist_ok=True)
-        shutil.copytree(folder / "log", target / "log", dirs_exist_ok=True)
+        for kept in ("log", "watchdog"):
+            if (folder / kept).exists():
+                shutil.copytree(folder / kept, target / kept, dirs_exist_ok=True)
         (target / "truth.json").write_text(json.dumps(truth, indent=1))
     shutil.rmtree(folder)
     print(name, flush=True)
 
 
 def chosen():
-    return [name for name in CASES if not OPTIONS.cases or name.startswith(tuple(OPTIONS.cases))]
+    return list(dict.fromkeys(name for prefix in OPTIONS.cases or [""] for name in CASES if name.startswith(prefix)))
 
 
 if __name__ == "__main__":
-    if not hasattr(torch._C._distributed_c10d, "_dump_fr_trace"):
+    if OPTIONS.backend == "gloo" and not hasattr(torch._C._distributed_c10d, "_dump_fr_trace"):
         sys.exit("skipped: this torch has no Flight Recorder for Gloo")
-    for number, name in enumerate(chosen()):
-        run(name, 29800 + number)
+    OPTIONS.folder.mkdir(parents=True, exist_ok=True)
+    with concurrent.futures.ThreadPoolExecutor(OPTIONS.together) as together:
+        for each in [together.submit(run, name, number) for number, name in enumerate(chosen())]:
+            each.result()

@@ -17,7 +17,7 @@ dist.init_process_group(BACKEND)
 RANK, SIZE = dist.get_rank(), dist.get_world_size()
 WORLD = dist.group.WORLD
 if DEVICE == "cuda":
-    torch.cuda.set_device(RANK)
+    torch.cuda.set_device(RANK % torch.cuda.device_count())
 
 
 def own(count=4):

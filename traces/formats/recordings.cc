@@ -17,6 +17,7 @@
 #include "traces/formats/rank_in_name.h"
 #include "traces/logs/job_evidence.h"
 #include "traces/logs/log_stream.h"
+#include "traces/logs/nccl_state.h"
 #include "traces/values/file_bytes.h"
 #include "traces/values/json_value.h"
 
@@ -193,6 +194,9 @@ class FileReader {
     try {
       return read_json_sequence(bytes, arena_);
     } catch (const BadFile&) {
+      if (const std::optional<std::string> mended = mended_ras_json(bytes)) {
+        return read_json_sequence(*mended, arena_);
+      }
       if (is_text(path)) {
         return std::nullopt;
       }

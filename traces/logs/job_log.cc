@@ -8,8 +8,12 @@
 #include <set>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "traces/logs/lines.h"
+#include "traces/logs/nccl_state.h"
 #include "traces/logs/python_errors.h"
+#include "traces/logs/user_frame.h"
 #include "traces/values/value_access.h"
 
 namespace rollcall::traces {
@@ -29,12 +33,15 @@ constexpr std::string_view expected = "Expected number of connected peers is: ";
 constexpr std::string_view not_joined = ", but didn't join collective #";
 constexpr std::string_view never_joined = "] are the lagging ranks that caused this timeout";
 constexpr std::string_view launched = " launched up to operation ";
+constexpr std::string_view missing_data = "Missing communicator data from ";
 constexpr std::string_view missing_ranks =
     "he missing rank";  // "The missing rank: 3", "The missing ranks: 3,4"
 // With "NCCL" until torch 2.7, without it since.
 constexpr std::array<std::string_view, 2> enqueued = {"ast enqueued NCCL work: ", "ast enqueued work: "};
 constexpr std::array<std::string_view, 2> completed = {"ast completed NCCL work: ", "ast completed work: "};
 constexpr std::string_view saw_timeout = "due to a collective timeout from this local rank";
+constexpr std::string_view stack_follows = "Stack trace of the failed collective:";
+constexpr std::string_view raised_by = " raised the following async exception: ";
 constexpr std::string_view watchdog_ended = "atchdog thread terminated with exception: ";
 constexpr std::string_view not_finished = "] joined but didn't finish collective #";
 constexpr std::string_view blames = "ranks that caused the desync are:";  // ranks in the lines that follow
@@ -45,9 +52,10 @@ constexpr std::size_t error_max = 160;
 // Of the call that timed out: until torch 2.4, 2.5, and since 2.6.
 constexpr std::array<std::string_view, 3> at_work = {
     "imeout at NCCL work: ", "watchdog at work: ", "watchdog at work sequence id: "};
-constexpr std::array<std::string_view, 14> marks = {
-    mismatch, barrier,    watchdog, enqueued[0],   enqueued[1],  running,        reached,
-    expected, not_joined, launched, missing_ranks, never_joined, watchdog_ended, not_finished};
+constexpr std::array<std::string_view, 17> marks = {
+    "Communicators... (", missing_data, mismatch,       barrier,      watchdog,   enqueued[0],
+    enqueued[1],          running,      reached,        expected,     not_joined, launched,
+    missing_ranks,        never_joined, watchdog_ended, not_finished, raised_by};
 
 bool is_rank(std::optional<std::int64_t> number) { return number && *number >= 0 && *number < ranks_max; }
 
@@ -90,6 +98,7 @@ class LineReader {
     read_calls();
     read_barrier();
     read_watchdog();
+    read_stack();
     read_desync();
     read_ras();
   }
@@ -223,6 +232,9 @@ class LineReader {
       fact.shape = field(line_, "NumelIn=", ",)");
       fact.group = writers_group();
     }
+    if (const std::size_t place = line_.find(raised_by); place != std::string_view::npos) {
+      read_async_error(rank, line_.substr(place + raised_by.size()));
+    }
     const auto counter = [this](const std::array<std::string_view, 2>& words) {
       const std::optional<std::int64_t> number = number_after(line_, words[0]);
       return (number ? number : number_after(line_, words[1])).value_or(-1);
@@ -248,9 +260,44 @@ class LineReader {
     }
   }
 
+  // After a call that timed out: "#2 train_step from /home/user/train.py:28", innermost first.
+  void read_stack() {
+    if (!line_.starts_with('#')) {
+      const auto late = std::ranges::find(facts_.rbegin(), facts_.rend(), Kind::timed_out, &LogFact::kind);
+      stack_of_ = has(stack_follows) && late != facts_.rend() ? &*late - facts_.data() : -1;
+      return;
+    }
+    const std::size_t name = line_.find(' ');
+    const std::size_t from = line_.find(" from ");
+    const std::size_t colon = line_.rfind(':');
+    if (stack_of_ < 0 || name >= from || from == std::string_view::npos || colon <= from) {
+      return;
+    }
+    const check::DumpFrame frame{.function = std::string(line_.substr(name + 1, from - name - 1)),
+                                 .file = std::string(line_.substr(from + 6, colon - from - 6)),
+                                 .line = number_at(line_.substr(colon + 1)).value_or(0)};
+    if (is_users(frame)) {
+      facts_[static_cast<std::size_t>(stack_of_)].site = fmt::format("{}:{}", frame.file, frame.line);
+      stack_of_ = -1;
+    }
+  }
+
+  // "[Rank 2] Collective WorkNCCL(SeqNum=7, OpType=ALLREDUCE, ...) raised the following async exception: NCCL error:
+  // remote process exited": NCCL ended the call, and what the watchdog then says of it is not a timeout.
+  void read_async_error(Rank rank, std::string_view error) {
+    const std::optional<Kind> kind = kind_of_error(error);
+    const std::optional<std::int64_t> seq = number_after(line_, "SeqNum=");
+    if (!kind || *kind == Kind::gave_up || !seq) {
+      return;
+    }
+    LogFact& fact = add(*kind, RankSet{rank});
+    fact.text = error.substr(0, error_max);
+    failed_.insert({rank, *seq});
+  }
+
   // A call that timed out, of which no line may say more.
   void read_late(Rank rank, std::optional<std::int64_t> seq) {
-    if (seq) {
+    if (seq && !failed_.contains({rank, *seq})) {
       LogFact fact;
       fact.kind = Kind::timed_out;
       fact.ranks = RankSet{rank};
@@ -308,30 +355,61 @@ class LineReader {
     }
   }
 
+  // "  1   4   1   4   4": of the job, its GPUs in all; "  1  3  1  2  2  4  RUNNING  MISMATCH": of a group of
+  // communicators, the ranks of each.
+  void read_ras_table() {
+    std::vector<std::int64_t> numbers;
+    std::string_view rest = line_;
+    for (std::size_t at = rest.find_first_not_of(' '); at != std::string_view::npos;
+         at = rest.find_first_not_of(' ')) {
+      const std::size_t end = std::min(rest.find(' ', at), rest.size());
+      const std::optional<std::int64_t> number = number_at(rest.substr(at, end - at));
+      if (!number) {
+        break;
+      }
+      numbers.push_back(*number);
+      rest.remove_prefix(end);
+    }
+    const bool is_at_end = rest.find_first_not_of(' ') == std::string_view::npos;
+    if (numbers.size() == 5 && is_at_end && sizes_.empty()) {
+      gpus_ = numbers.back();
+    } else if (numbers.size() == 6 && !is_at_end) {
+      sizes_[numbers.front()] = numbers[4];
+    }
+  }
+
   // "#0-0 (27a079b828ff1a75) MISMATCH", "  6 ranks have launched up to operation 6649", and a line for each rank that
   // is named: "  Rank 0 -- GPU 0 managed by ..." or "  Rank 7 has launched up to operation 60 -- ...".
   void read_ras() {
     const std::string_view text = line_.substr(std::min(line_.find_first_not_of(" \t"), line_.size()));
-    if (text.starts_with('#')) {
+    if (text.starts_with('#') && number_at(text.substr(1))) {
       communicator_ = std::string(text.substr(0, text.find(' ')));
       operation_.reset();
+      is_missing_ = false;
+      const auto size = sizes_.find(number_at(text.substr(1)).value_or(-1));
+      is_of_all_ = size == sizes_.end() || gpus_ < 0 || size->second == gpus_;
+    }
+    if (communicator_.empty()) {
+      read_ras_table();
+    }
+    is_missing_ = is_missing_ || has(missing_data);
+    const bool is_one = text.starts_with("Rank ");
+    if (is_missing_ && is_one && is_of_all_) {
+      if (const std::optional<std::int64_t> rank = number_at(text.substr(5)); is_rank(rank)) {
+        LogFact& fact = add(Kind::unreachable, RankSet{static_cast<Rank>(*rank)});
+        fact.group = communicator_;
+        fact.text = unresponsive;
+      }
     }
     if (has(launched)) {
       operation_ = number_after(line_, launched);
-      const bool is_one = text.starts_with("Rank ");
       const std::optional<std::int64_t> number = number_at(is_one ? text.substr(5) : text);
       if (operation_ && number && *number >= 0) {
-        LogFact& fact =
-            add(Kind::launched, is_one && is_rank(number) ? RankSet{static_cast<Rank>(*number)} : RankSet());
-        fact.count = is_one ? 1 : std::min<std::int64_t>(*number, ranks_max);
-        fact.seq = *operation_;
-        fact.group = communicator_;
+        add_launched(is_one ? *number : -1, is_one ? 1 : std::min<std::int64_t>(*number, ranks_max));
       }
-    } else if (operation_ && text.starts_with("Rank ") && has(" -- GPU ")) {
+    } else if (operation_ && is_one && has(" -- GPU ")) {
       if (const std::optional<std::int64_t> rank = number_at(text.substr(5)); is_rank(rank)) {
-        LogFact& fact = add(Kind::launched, RankSet{static_cast<Rank>(*rank)});
-        fact.seq = *operation_;
-        fact.group = communicator_;
+        add_launched(*rank, 0);
       }
     }
     if (const std::size_t place = text.find(missing_ranks); place != std::string_view::npos) {
@@ -343,17 +421,35 @@ class LineReader {
     }
   }
 
+  // `rank` counts within the communicator; it is the job's only if the communicator has all ranks. -1: the line has
+  // none.
+  void add_launched(std::int64_t rank, std::int64_t count) {
+    const bool is_known = is_of_all_ && is_rank(rank);
+    LogFact& fact = add(Kind::launched, is_known ? RankSet{static_cast<Rank>(rank)} : RankSet());
+    fact.count = count;
+    fact.seq = *operation_;
+    fact.group = communicator_;
+    fact.text = is_known || rank < 0 ? "" : std::string(line_.substr(line_.find("Rank ")));
+  }
+
   Rank rank_;  // in the job; -1: unknown
   std::string_view line_;
   std::int64_t number_ = 0;
   std::map<std::pair<Rank, std::int64_t>, LogFact> late_;  // by rank and number of the call
+  std::set<std::pair<Rank, std::int64_t>> failed_;         // calls that NCCL ended, likewise
+  std::ptrdiff_t stack_of_ = -1;                           // index of the fact whose stack follows; -1: none
   // Of the desync report.
   bool is_blame_ = false;
   std::optional<std::int64_t> latest_;                    // the number of the calls that ranks have started
   std::vector<std::pair<RankSet, std::string>> started_;  // and their names
   bool is_odd_ = false;                                   // they differ
-  std::string communicator_;
-  std::optional<std::int64_t> operation_;  // from the previous RAS line
+  // Of NCCL RAS.
+  std::int64_t gpus_ = -1;                      // of the job
+  std::map<std::int64_t, std::int64_t> sizes_;  // of communicators, by their group's number
+  std::string communicator_;                    // that the last line was about
+  bool is_of_all_ = true;                       // it has all ranks of the job
+  std::optional<std::int64_t> operation_;       // from the previous line
+  bool is_missing_ = false;                     // its ranks that did not answer follow
   std::vector<LogFact> facts_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <map>
+#include <set>
 
 #include <fmt/core.h>
 
@@ -42,20 +43,104 @@ const Value* first_object(const Value& value) {
 
 }  // namespace
 
+std::optional<std::string> mended_ras_json(std::string_view bytes) {
+  constexpr std::string_view last_number = "\"nvml_dev\": ";
+  if (bytes.find("\"nccl_version\"") == std::string_view::npos) {
+    return std::nullopt;
+  }
+  std::string mended;
+  std::size_t copied = 0;
+  for (std::size_t place = bytes.find(last_number); place != std::string_view::npos;
+       place = bytes.find(last_number, place + 1)) {
+    const std::size_t end = bytes.find_first_not_of("-0123456789", place + last_number.size());
+    const std::size_t next = bytes.find_first_not_of(" \t\r\n", end);
+    if (next != std::string_view::npos && bytes[next] == '"') {
+      mended.append(bytes.substr(copied, end - copied)).append(",");
+      copied = end;
+    }
+  }
+  return copied == 0 ? std::nullopt : std::optional(mended.append(bytes.substr(copied)));
+}
+
 bool looks_like_ras_json(const Value& value) {
   return find(value, "communicators") != nullptr && find(value, "nccl_version") != nullptr;
 }
 
-// communicators: [{"hash": "0x..", "ranks": [{"rank": 0, "collective_counts": {"AllReduce": 101}}], "missing_ranks":
-// []}]
+namespace {
+
+// What NCCL has not given up yet.
+bool is_dead(const Value& missing) {
+  const Value* const status = missing.is(Value::Kind::dict) ? find(missing, "status") : nullptr;
+  return status == nullptr || number_or(find(*status, "considered_dead"), 1) != 0;
+}
+
+// What shows that ranks of two communicators are one: host, process and GPU.
+std::string process_of(const Value& rank) {
+  const Value* const host = find(rank, "host");
+  return host == nullptr ? std::string()
+                         : fmt::format("{} {} {}", text_or_empty(host), number_or(find(rank, "pid"), -1),
+                                       number_or(find(rank, "cuda_dev"), -1));
+}
+
+// Ranks count within their communicator. Those of the communicator that has all processes are the job's.
+class RanksOfJob {
+ public:
+  explicit RanksOfJob(const Value& value) {
+    const auto [communicators, size] = items_of(find(value, "communicators"));
+    std::set<std::string> all;
+    for (std::uint32_t i = 0; i < size; ++i) {
+      std::map<std::string, std::int64_t> own = ranks_of(communicators[i]);
+      for (const auto& [process, rank] : own) {
+        all.insert(process);
+      }
+      whole_ = own.size() > whole_.size() ? std::move(own) : whole_;
+    }
+    is_only_one_ = size == 1;
+    if (whole_.size() < all.size()) {
+      whole_.clear();
+    }
+  }
+
+  // -1 if it is unknown.
+  std::int64_t of(const Value& rank) const {
+    const auto known = whole_.find(process_of(rank));
+    if (known != whole_.end()) {
+      return known->second;
+    }
+    return is_only_one_ ? number_or(find(rank, "rank"), -1) : -1;
+  }
+
+ private:
+  static std::map<std::string, std::int64_t> ranks_of(const Value& communicator) {
+    std::map<std::string, std::int64_t> own;
+    for (const char* const list : {"ranks", "missing_ranks"}) {
+      const auto [ranks, count] = items_of(find(communicator, list));
+      for (std::uint32_t k = 0; k < count; ++k) {
+        if (std::string process = process_of(ranks[k]); !process.empty()) {
+          own.emplace(std::move(process), number_or(find(ranks[k], "rank"), -1));
+        }
+      }
+    }
+    return own;
+  }
+
+  std::map<std::string, std::int64_t> whole_;  // by process
+  bool is_only_one_ = false;
+};
+
+}  // namespace
+
+// communicators: [{"hash": "0x..", "ranks": [{"rank": 0, "host": "node1", "pid": 77, "cuda_dev": 0,
+// "collective_counts": {"AllReduce": 101}}], "missing_ranks": []}]
 std::vector<LogFact> read_ras_json(const Value& value) {
   std::vector<LogFact> facts;
+  const RanksOfJob in_job(value);
   const auto [communicators, size] = items_of(find(value, "communicators"));
   for (std::uint32_t i = 0; i < size; ++i) {
     const std::string group(text_or_empty(find(communicators[i], "hash")));
     const auto [ranks, count] = items_of(find(communicators[i], "ranks"));
     for (std::uint32_t k = 0; k < count; ++k) {
-      const std::int64_t rank = number_or(find(ranks[k], "rank"), -1);
+      const std::int64_t rank = in_job.of(ranks[k]);
       const Value* counts = find(ranks[k], "collective_counts");
       if (!may_be_rank(rank) || counts == nullptr || !counts->is(Value::Kind::dict)) {
         continue;
@@ -68,12 +153,14 @@ std::vector<LogFact> read_ras_json(const Value& value) {
     }
     const auto [missing, lost] = items_of(find(communicators[i], "missing_ranks"));
     for (std::uint32_t k = 0; k < lost; ++k) {
-      const std::int64_t rank = number_or(find(missing[k], "rank"), number_or(&missing[k], -1));
+      const std::int64_t rank =
+          missing[k].is(Value::Kind::dict) ? in_job.of(missing[k]) : number_or(&missing[k], -1);
       if (may_be_rank(rank)) {
         LogFact& fact = facts.emplace_back();
         fact.kind = Kind::unreachable;
         fact.ranks = RankSet{static_cast<Rank>(rank)};
         fact.group = group;
+        fact.text = is_dead(missing[k]) ? "" : unresponsive;
       }
     }
   }

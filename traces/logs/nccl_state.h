@@ -4,6 +4,7 @@
 // NCCL_DEBUG_SUBSYS=COLL with an opCount (src/enqueue.cc), and the Inspector's JSON lines (plugins/profiler/inspector).
 // Each says how many collectives a rank has launched or finished on a communicator.
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,11 @@
 
 namespace rollcall::traces {
 
+// The text of an `unreachable` fact about a rank that RAS does not consider dead yet.
+inline constexpr const char* unresponsive = "unresponsive";
+
+// NCCL 2.28.9 leaves out a comma for each rank that does not answer. Returns the text with it; null if none is missing.
+std::optional<std::string> mended_ras_json(std::string_view bytes);
 bool looks_like_ras_json(const Value& value);
 std::vector<check::LogFact> read_ras_json(const Value& value);
 
