@@ -39,12 +39,8 @@ std::span<const Trial> one_rank_trials() {
   return trials;
 }
 
-std::vector<std::string> try_one_rank(Duration limit) {
-  std::vector<std::string> outcomes;
-  for (const OneRankTrial& trial : one_rank_bodies()) {
-    outcomes.push_back(try_one(trial, limit));
-  }
-  return outcomes;
+std::string try_one_rank(std::size_t trial, Duration limit) {
+  return try_one(one_rank_bodies()[trial], limit);
 }
 
 bool is_predicted(std::string_view predicted, std::string_view observed) {

@@ -4,10 +4,10 @@
 // on a stream, capture in a graph, lifetime and end of communicators. With one rank, NCCL launches no kernel
 // (src/enqueue.cc, taskAppend), so all of this can be tried on one GPU.
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "sim/base/time.h"
 
@@ -22,9 +22,10 @@ struct Trial {
 // In the order in which they are tried. Empty if rollcall was built without NCCL's headers.
 std::span<const Trial> one_rank_trials();
 
-// The outcome of each: NCCL's name of the result; "wrong data"; "hang", after `limit`; the signal or exit status that
-// ended the process; or "unavailable: ..." if this NCCL lacks the function. Each runs in its own process.
-std::vector<std::string> try_one_rank(Duration limit);
+// The outcome of the trial with this number: NCCL's name of the result; "wrong data"; "hang", after `limit`; the signal
+// or exit status that ended the process; or "unavailable: ..." if this NCCL lacks the function. It runs in its own
+// process.
+std::string try_one_rank(std::size_t trial, Duration limit);
 
 // True if `observed` is among the predicted outcomes.
 bool is_predicted(std::string_view predicted, std::string_view observed);

@@ -37,9 +37,24 @@ std::string json_of(const std::vector<real::Diagnosis>& diagnoses) {
 }
 
 ExitCode prove_machine(const CommandLine& line) {
-  const prove::Proofs proofs = prove::prove(line.real.backend);
+  const prove::Plan plan = prove::plan(line.real.backend);
+  // Each line when its case is over: on a GPU the cases take minutes.
+  const bool shows_at_once = line.format == Format::text && line.output.empty();
+  std::string text;
+  const auto show = [&](const std::string& lines) {
+    if (shows_at_once) {
+      emit(line, lines);
+    } else {
+      text += lines;
+    }
+  };
+  show(prove::text_of(plan));
+  const prove::Proofs proofs =
+      prove::prove(plan, [&](const prove::Proof& proof) { show(prove::text_of(plan, proof)); });
   const std::string json = prove::json_of(proofs);
-  emit(line, line.format == Format::json ? json : prove::text_of(proofs));
+  if (!shows_at_once) {
+    emit(line, line.format == Format::json ? json : text);
+  }
   if (!line.real.record.empty()) {
     viz::write_file(line.real.record, [&json](std::ostream& out) { out << json; });
   }

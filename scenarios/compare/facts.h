@@ -46,6 +46,8 @@ struct CallTimes {
   friend bool operator==(const CallTimes&, const CallTimes&) = default;
 };
 
+inline constexpr std::string_view shared_gpu = "several ranks shared a GPU";  // Facts::no_times
+
 struct Facts {
   std::string scenario;
   std::string backend;

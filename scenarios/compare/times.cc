@@ -133,7 +133,7 @@ NoTimes why_no_times(const std::string& backend, Rank ranks_on_this_host) {
   }
   const real::GpuProbe gpus = real::probe_gpus();
   if (gpus.gpus < ranks_on_this_host) {
-    return {"several ranks shared a GPU"};
+    return {std::string(shared_gpu)};
   }
   return gpus.is_stand_in
              ? NoTimes{"the libraries are the stand-in of rollcall's tests, whose times say nothing about GPUs",

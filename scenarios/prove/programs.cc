@@ -72,17 +72,17 @@ void other_message(Rank rank) {
 void both_receive(Rank rank) { recv(tensor_of(small), 1 - rank); }
 
 constexpr Program wrong[] = {
-    {"a different operation", "hangs|completes", other_operation},
-    {"a different count, in one chunk", "completes|hangs", other_small_count},
-    {"a different count, in many chunks", "hangs|completes", other_large_count},
+    {"a different operation", "hangs|completes|raises", other_operation},
+    {"a different count, in one chunk", "completes|hangs|raises", other_small_count},
+    {"a different count, in many chunks", "hangs|completes|raises", other_large_count},
     {"a different dtype of the same size", "completes", other_dtype},
-    {"a dtype of a different size", "hangs|completes", wider_dtype},
+    {"a dtype of a different size", "hangs|completes|raises", wider_dtype},
     {"a different operator", "completes", other_operator},
     {"a different root", "hangs|completes", other_root},
-    {"a different order", "hangs|completes", other_order},
+    {"a different order", "hangs|completes|raises", other_order},
     {"a rank that never calls", "hangs|completes", one_is_missing},
     {"a rank that makes one call less", "hangs|completes", one_comes_once},
-    {"a message longer than its buffer", "hangs|completes", other_message},
+    {"a message longer than its buffer", "hangs|completes|raises", other_message},
     {"two ranks that receive from each other", "hangs", both_receive},
 };
 

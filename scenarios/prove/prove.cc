@@ -103,19 +103,21 @@ Proof try_right_program(const std::string& backend, const Program& program) {
   return proof;
 }
 
-void add_one_rank(std::vector<Proof>& proofs) {
-  const std::vector<std::string> outcomes = real::try_one_rank(trial_max);
-  const std::span<const real::Trial> trials = real::one_rank_trials();
-  for (std::size_t i = 0; i < outcomes.size(); ++i) {
-    Proof proof{std::string(trials[i].name), std::string(trials[i].predicted), outcomes[i],
-                Judgement::differs, std::string(trials[i].source)};
-    if (outcomes[i].starts_with("unavailable")) {
-      proof.judgement = Judgement::cannot_be_judged;
-    } else if (real::is_predicted(proof.predicted, proof.observed)) {
-      proof.judgement = Judgement::agrees;
-    }
-    proofs.push_back(std::move(proof));
+Proof try_one_rank(std::size_t index) {
+  const real::Trial& trial = real::one_rank_trials()[index];
+  Proof proof{std::string(trial.name), std::string(trial.predicted), real::try_one_rank(index, trial_max),
+              Judgement::differs, std::string(trial.source)};
+  if (proof.observed.starts_with("unavailable")) {
+    proof.judgement = Judgement::cannot_be_judged;
+  } else if (real::is_predicted(proof.predicted, proof.observed)) {
+    proof.judgement = Judgement::agrees;
   }
+  return proof;
+}
+
+// How many trials of one rank the backend has: NCCL's rules are tried.
+std::size_t one_rank_trials(const std::string& backend) {
+  return runs_on_gpus(backend) ? real::one_rank_trials().size() : 0;
 }
 
 }  // namespace
@@ -139,16 +141,37 @@ bool any_differs(const Proofs& proofs) {
                              [](const Proof& proof) { return proof.judgement == Judgement::differs; });
 }
 
-Proofs prove(const std::string& backend) {
-  Proofs proofs{std::string(real::find_backend(backend, ranks).name), {}};
-  if (runs_on_gpus(proofs.backend)) {
-    add_one_rank(proofs.proofs);
+Plan plan(const std::string& backend) {
+  Plan plan{.backend = std::string(real::find_backend(backend, ranks).name)};
+  const auto add = [&plan](std::string_view subject) {
+    ++plan.cases;
+    plan.width = std::max(plan.width, subject.size());
+  };
+  for (const real::Trial& trial : real::one_rank_trials().first(one_rank_trials(plan.backend))) {
+    add(trial.name);
+  }
+  for (const std::span<const Program> programs : {right_programs(), wrong_programs()}) {
+    for (const Program& program : programs) {
+      add(program.name);
+    }
+  }
+  return plan;
+}
+
+Proofs prove(const Plan& plan, const std::function<void(const Proof&)>& done) {
+  Proofs proofs{plan, {}};
+  const auto add = [&](Proof proof) {
+    done(proof);
+    proofs.proofs.push_back(std::move(proof));
+  };
+  for (std::size_t i = 0; i < one_rank_trials(plan.backend); ++i) {
+    add(try_one_rank(i));
   }
   for (const Program& program : right_programs()) {
-    proofs.proofs.push_back(try_right_program(proofs.backend, program));
+    add(try_right_program(plan.backend, program));
   }
   for (const Program& program : wrong_programs()) {
-    proofs.proofs.push_back(try_wrong_program(proofs.backend, program));
+    add(try_wrong_program(plan.backend, program));
   }
   return proofs;
 }

@@ -4,7 +4,9 @@
 // programs that are wrong in one thing, and, on NCCL, the rules of its API. Also for a machine with a single GPU: its
 // ranks share it (real/nccl/nccl_backend.cc), which proves results and outcomes, never times.
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,21 +30,31 @@ struct Proof {
 
 std::string_view to_string(Proof::Judgement judgement);
 
-// Takes some seconds: ranks that hang are given time to prove otherwise. Throws real::Unavailable if the machine cannot
-// run `backend`, "gloo", "nccl", or "auto"; the answer names the backend used.
-struct Proofs {
+// Throws real::Unavailable if the machine cannot run `backend`: "gloo", "nccl", or "auto", of which the plan names the
+// one that is used.
+struct Plan {
   std::string backend;
+  std::size_t cases = 0;
+  std::size_t width = 0;  // of the longest subject
+};
+Plan plan(const std::string& backend);
+
+struct Proofs {
+  Plan plan;
   std::vector<Proof> proofs;
 };
-Proofs prove(const std::string& backend);
+// Takes seconds for each case, minutes on a GPU: ranks that hang are given time to prove otherwise. Calls `done` after
+// each case.
+Proofs prove(const Plan& plan, const std::function<void(const Proof&)>& done);
 
 // Judges the outcome of one case. `allowed` has the words for a rank, with '|'; empty: the prediction only.
 Proof::Judgement judge(std::string_view predicted, std::string_view observed, std::string_view allowed);
 
 bool any_differs(const Proofs& proofs);
 
-// Complete lines.
-std::string text_of(const Proofs& proofs);
+// Complete lines: the first one, and those of one proof.
+std::string text_of(const Plan& plan);
+std::string text_of(const Plan& plan, const Proof& proof);
 // *.result.json: with versions, the machine, NCCL's settings, and why its times mean nothing.
 std::string json_of(const Proofs& proofs);
 

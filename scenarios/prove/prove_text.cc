@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cstdlib>
 #include <string_view>
 
@@ -44,20 +43,16 @@ std::string_view to_string(Proof::Judgement judgement) {
   return "cannot be judged";
 }
 
-std::string text_of(const Proofs& proofs) {
-  std::size_t width = 0;
-  for (const Proof& proof : proofs.proofs) {
-    width = std::max(width, proof.subject.size());
-  }
-  std::string text =
-      fmt::format("{} cases on {}, simulated and real\n", proofs.proofs.size(), proofs.backend);
-  for (const Proof& proof : proofs.proofs) {
-    text += fmt::format("  {:<{}}  {:<8}  {}\n", proof.subject, width, to_string(proof.judgement),
-                        proof.observed);
-    if (proof.judgement != Proof::Judgement::agrees) {
-      const std::string source = proof.because.empty() ? "" : fmt::format(" ({})", proof.because);
-      text += fmt::format("  {:<{}}            predicted: {}{}\n", "", width, proof.predicted, source);
-    }
+std::string text_of(const Plan& plan) {
+  return fmt::format("{} cases on {}, simulated and real\n", plan.cases, plan.backend);
+}
+
+std::string text_of(const Plan& plan, const Proof& proof) {
+  std::string text = fmt::format("  {:<{}}  {:<8}  {}\n", proof.subject, plan.width,
+                                 to_string(proof.judgement), proof.observed);
+  if (proof.judgement != Proof::Judgement::agrees) {
+    const std::string source = proof.because.empty() ? "" : fmt::format(" ({})", proof.because);
+    text += fmt::format("  {:<{}}            predicted: {}{}\n", "", plan.width, proof.predicted, source);
   }
   return text;
 }
@@ -66,7 +61,7 @@ std::string json_of(const Proofs& proofs) {
   Json json{{"schema_version", 1},
             {"rollcall", version()},
             {"machine", compare::machine()},
-            {"backend", proofs.backend},
+            {"backend", proofs.plan.backend},
             {"nccl_settings", nccl_settings()},
             {"time_valid", false},
             {"time_reason", "ranks share one machine and perhaps one GPU, so only outcomes are compared"},

@@ -221,7 +221,12 @@ TEST_CASE("shipped hangs for nccl end on the stand-in as simulated, and leave no
 
 TEST_CASE("the cases of doctor --prove agree on the stand-in", "[fiber][real][stand-in]") {
   const StandIn libraries;
-  for (const prove::Proof& proof : prove::prove("nccl").proofs) {
+  const prove::Plan plan = prove::plan("nccl");
+  std::size_t told = 0;
+  const prove::Proofs proofs = prove::prove(plan, [&told](const prove::Proof&) { ++told; });
+  CHECK(told == plan.cases);
+  CHECK(proofs.proofs.size() == plan.cases);
+  for (const prove::Proof& proof : proofs.proofs) {
     INFO(proof.subject << ": " << proof.observed);
     CHECK(proof.judgement != prove::Proof::Judgement::differs);
     CHECK(proof.judgement != prove::Proof::Judgement::cannot_be_judged);

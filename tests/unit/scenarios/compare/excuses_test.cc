@@ -57,6 +57,39 @@ TEST_CASE("a race that did not show says nothing about the prediction of one", "
   CHECK(judged("verdict", ok, facts("race", {rank("finished", {})})) == "differs");
 }
 
+TEST_CASE("what NCCL does with calls that do not fit is chance, and what it says of them is not",
+          "[compare]") {
+  const auto on_gpus = [](std::string verdict, const char* state) {
+    Facts result = facts(std::move(verdict), {rank(state, {})});
+    result.backend = "nccl";
+    return result;
+  };
+  CHECK_THAT(judged("ranks", on_gpus("mismatch", "waiting in a"), on_gpus("mismatch", "finished")),
+             Contains("NCCL does not compare calls"));
+  CHECK(judged("verdict", on_gpus("mismatch", "waiting in a"), on_gpus("ok", "finished")) == "differs");
+  CHECK(judged("ranks", on_gpus("deadlock", "waiting in a"), on_gpus("deadlock", "finished")) == "differs");
+}
+
+TEST_CASE("ranks that share a GPU prove nothing about ranks on one host", "[compare]") {
+  Facts simulated = facts("device_mismatch", {rank("raised", {})});
+  simulated.kind = FindingKind::duplicate_gpu;
+  Facts real = facts("ok", {rank("finished", {})});
+  CHECK(judged("verdict", simulated, real) == "differs");
+  real.no_times = shared_gpu;
+  CHECK_THAT(judged("verdict", simulated, real), Contains("pretend to be on hosts of their own"));
+  simulated.kind = FindingKind::stray_device;
+  CHECK(judged("verdict", simulated, real) == "differs");
+}
+
+TEST_CASE("sends that fit NCCL's buffers are over before their receives", "[compare]") {
+  Facts simulated = facts("deadlock", {rank("waiting in send #0", {})});
+  simulated.kind = FindingKind::send_send;
+  Facts real = facts("ok", {rank("finished", {})});
+  CHECK(judged("verdict", simulated, real) == "differs");
+  simulated.backend = real.backend = "nccl";
+  CHECK_THAT(judged("verdict", simulated, real), Contains("fit NCCL's buffers"));
+}
+
 TEST_CASE("what real ranks cannot do is not a difference", "[compare]") {
   const std::string lack = "NotImplementedError: the Gloo that rollcall was built with has no bfloat16";
   const Facts ok = facts("ok", {rank("finished", {})});
