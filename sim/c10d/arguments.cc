@@ -458,14 +458,20 @@ std::optional<Error> nccl_root_error(const Op& op, Rank size) {
                   has_reduce_op(op.kind) ? "Reduce" : "Broadcast", op.root, size));
 }
 
-// Parts of different sizes are accepted: torch makes one broadcast or reduce for each, in one NCCL group.
-std::optional<Error> nccl_list_error(const Op& op, Rank size) {
+// Parts of different sizes are accepted: torch makes one broadcast or reduce for each, in one NCCL group. A list of
+// another length is one tensor for torch 2 (newLikeFlat), which NCCL takes for one of all ranks.
+std::optional<Error> nccl_list_error(const Op& op, Rank size, const TorchTraits& torch) {
   const TensorList& list = *list_of(op);
   if (list.empty()) {
     return ValueError("Tensor list must be nonempty");
   }
   if (list.size() != static_cast<std::size_t>(size)) {
-    return ValueError("Tensor list input to scatter/gather must match number of collective participants");
+    if (torch.nccl_checks_lists) {
+      return ValueError("Tensor list input to scatter/gather must match number of collective participants");
+    }
+    return RuntimeError(
+        fmt::format("{}: a list of {} for {} ranks; NCCL would run beyond the end of a tensor",
+                    to_string(op.kind), list.size(), size));
   }
   if (own_part_fits(op, list)) {
     return std::nullopt;
@@ -504,7 +510,7 @@ std::optional<Error> nccl_all_to_all_error(const Op& op, Rank size) {
   }
   if (op.tensors.splits != nullptr) {
     const char* error = split_error(op, size);
-    return error != nullptr ? std::optional<Error>(ValueError(error)) : std::nullopt;
+    return error != nullptr ? std::optional<Error>(RuntimeError(error)) : std::nullopt;
   }
   if (op.tensors.input->numel != op.tensors.output->numel) {
     // Nothing checks this: each part has the size of the input's, and the shorter tensor is overrun.
@@ -529,7 +535,7 @@ std::optional<Error> nccl_rooted_error(const Op& op, Rank size) {
 
 }  // namespace
 
-std::optional<Error> nccl_argument_error(const Op& op, Rank size, const TorchTraits& /*torch*/) {
+std::optional<Error> nccl_argument_error(const Op& op, Rank size, const TorchTraits& torch) {
   const OpRow& row = row_of(op.kind);
   if (op.device.type != DeviceType::cuda || row.family != Family::collective) {
     return std::nullopt;  // refused for its device first, or checked elsewhere
@@ -545,7 +551,7 @@ std::optional<Error> nccl_argument_error(const Op& op, Rank size, const TorchTra
       if (row.root != Root::none) {
         return nccl_rooted_error(op, size);
       }
-      return takes_list(row) ? nccl_list_error(op, size) : nccl_flat_error(op, size);
+      return takes_list(row) ? nccl_list_error(op, size, torch) : nccl_flat_error(op, size);
     case Sizes::exchanged:
       break;
   }

@@ -87,7 +87,8 @@ void detail::check_message(const Op& op, Rank group_size, bool is_ordered, const
   }
   const bool names_nobody = op.kind == OpKind::recv && op.root < 0;
   if (names_nobody && is_ordered) {
-    throw RuntimeError("ProcessGroupNCCL does not support recvAnysource");
+    constexpr const char* text = "ProcessGroupNCCL does not support recvAnysource";
+    throw Error(torch.nccl_errors_have_types ? "NotImplementedError" : "RuntimeError", text);
   }
   if (!names_nobody && (op.root < 0 || op.root >= group_size)) {
     if (is_ordered) {

@@ -165,7 +165,7 @@ class HangProposals {
     found_.push_back(std::move(proposal));
   }
 
-  // No other rank makes the call, so it is left out; or all that follow as well, such as those of one more iteration,
+  // No other rank makes the call, so it is left out; or, by few ranks, all that follow as well: one more iteration,
   // which asynchronous calls began.
   void drop_in(std::size_t place) {
     CallEdits edits;
@@ -181,7 +181,9 @@ class HangProposals {
       edit.dropped = std::ranges::find_if(begin, calls.end(), &ListedCall::is_fixed) - begin;
     }
     propose(std::move(edits));
-    propose_one(std::move(rest));
+    if (rest.size() <= static_cast<std::size_t>(hang_.places[place].missing.size())) {
+      propose_one(std::move(rest));
+    }
   }
 
   // Call number `at` of `from`, as a call of `rank`: the other end of it, or the same call.

@@ -73,6 +73,7 @@ constexpr TorchTraits torch_1_13 = {
     // check_gpu_single_tensor (torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp)
     .nccl_host_tensor = {"RuntimeError", "Tensors must be CUDA and dense"},
     .nccl_errors_have_types = false,
+    .nccl_checks_lists = true,
     .nccl_barrier_is_float = false,
     .ignores_meta_tensors = false,
     .meta_tensor_refused = {"NotImplementedError",
@@ -127,6 +128,7 @@ constexpr TorchTraits torch_2_6 = [] {
   // getBackend (torch/csrc/distributed/c10d/ProcessGroup.hpp)
   row.nccl_host_tensor = {"RuntimeError", "No backend type associated with device type {0}"};
   row.nccl_errors_have_types = true;
+  row.nccl_checks_lists = false;
   row.nccl_barrier_is_float = true;
   row.meta_tensor_refused = {"NotImplementedError",
                              "c10d::{}: attempted to run this operator with Meta tensors, but there was no "

@@ -137,6 +137,7 @@ struct TorchTraits {
   TorchError nccl_host_tensor;  // for a tensor that is not on a GPU; {0}: the type of its device
   bool
       nccl_errors_have_types;  // a dtype or operator that NCCL lacks: TypeError or ValueError, else RuntimeError
+  bool nccl_checks_lists;      // the length of lists of all_gather and reduce_scatter
   bool nccl_barrier_is_float;  // a barrier all_reduces one float; else one byte
 
   // ---- Meta tensors in a collective ----

@@ -1,8 +1,10 @@
 // `rollcall predict train.py` and `record --kernels`: the work of GPUs, counted in plain PyTorch scripts.
 
+#include <cmath>
 #include <filesystem>
 #include <string>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/catch.h"
@@ -147,6 +149,32 @@ TEST_CASE("a rank with more inputs is the slowest, and the prediction names it",
   const json slow = predicted(shell, "mlp sgd slow", "-n 2");
   CHECK(slow["slowest"] == "1");
   CHECK(slow["memory"]["rank"] == 1);
+}
+
+TEST_CASE("with the trace of an H200, a script computes as long as it did there", "[record][predict]") {
+  if (!has_torch()) {
+    return;
+  }
+  const bool counts_as_there = recorded_torch() == "2.14";
+  const std::string source = ROLLCALL_SOURCE_DIR;
+  const std::string data = source + "/tests/data/steps_on_gpu/mlp_tiny";
+  const Shell shell;
+  const std::string command = fmt::format(
+      "predict {}/tests/real_jobs/gpu_steps.py --cluster h200-8 -n 1 --kernels-from "
+      "{}.trace.json.gz {{}} -- mlp_tiny",
+      source, data);
+  const Outcome outcome = shell.rollcall(fmt::format(fmt::runtime(command), "--format json"));
+  INFO(outcome.err);
+  const json step = json::parse(outcome.out);
+  const json measured = json::parse(contents(data + ".json"));
+  const double kernels_us = measured.at("kernels_ms").get<double>() * 1000;
+  CHECK(std::abs(step.at("compute_us").get<double>() - kernels_us) < 0.1 * kernels_us);
+  const double step_us = measured.at("step_ms").get<double>() * 1000;
+  const double host_us = step.at("host_us").get<double>();  // its host was the limit
+  CHECK(host_us > step.at("step_us").get<double>());
+  CHECK((!counts_as_there || std::abs(host_us - step_us) < 0.1 * step_us));
+  CHECK_THAT(shell.rollcall(fmt::format(fmt::runtime(command), "")).out,
+             Contains("to launch them one by one"));
 }
 
 TEST_CASE("kernels are recorded where somebody asks for them", "[record][predict]") {

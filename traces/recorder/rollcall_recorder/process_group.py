@@ -23,6 +23,7 @@ _REDUCE_OPS = ("SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR")
 _C10D = ("distributed_c10d.py",)
 _IS_TORCH_1 = not hasattr(ProcessGroup, "_get_backend")
 _NO_BACKEND_FOR_CPU = "Tensors must be CUDA and dense" if _IS_TORCH_1 else "No backend type associated with device type cpu"
+_NCCL_ERROR = getattr(dist, "DistBackendError", RuntimeError)
 _SMALL = 12  # elements: in live runs, the values of tensors up to this size are recorded
 
 
@@ -352,6 +353,9 @@ class RecordingGroup(ProcessGroup):
         if call.tag < 0:
             raise RuntimeError("Tag must be nonnegative")
         if root is not None and not 0 <= root < len(self.ranks):
+            if self.backend == "nccl" and call.op in ("broadcast", "reduce"):
+                raise _NCCL_ERROR(f"NCCL error: invalid argument. {call.op.capitalize()} : invalid root {root} (root "
+                                  f"should be in the 0..{len(self.ranks)} range)")
             function = "ProcessGroupGloo::" if self.backend == "gloo" else ""
             raise RuntimeError(f"{function}{call.op}: invalid root rank: {root}")
         if peer is not None and not 0 <= peer < len(self.ranks):
