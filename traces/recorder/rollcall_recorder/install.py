@@ -130,8 +130,14 @@ def _register():
     register(BACKEND, lambda *_: None, **devices)
     if not hasattr(torch._C, "_nccl_version"):  # torch without NCCL asks for both when a group's backend is nccl
         torch.cuda.nccl.version = lambda: NCCL_VERSION
+    if hasattr(c10d, "_check_for_nccl_backend"):  # torch 1.13 asks before it moves pickled objects to the GPU
+        replace("_check_for_nccl_backend", _is_nccl)
     if hasattr(c10d, "default_pg_nccl_timeout"):
         c10d.default_pg_nccl_timeout = c10d.default_pg_nccl_timeout or datetime.timedelta(minutes=10)
+
+
+def _is_nccl(group):
+    return getattr(group or c10d._get_default_group(), "backend", None) == "nccl"
 
 
 def _replace_helper(rank):
