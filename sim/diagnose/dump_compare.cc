@@ -13,9 +13,9 @@ constexpr std::int64_t look_back_max = 256;
 constexpr std::int64_t pause_ratio = 4;
 
 bool is_installed_code(const std::string& file) {
-  constexpr std::array<std::string_view, 7> marks = {
-      "/site-packages/", "/dist-packages/", "torch/distributed/", "torch/nn/", "torch/autograd/",
-      "torch/_",         "<frozen "};
+  constexpr std::array<std::string_view, 8> marks = {
+      "/site-packages/", "/dist-packages/", "/lib/python3", "torch/distributed/",
+      "torch/nn/",       "torch/autograd/", "torch/_",      "<frozen "};
   return std::any_of(marks.begin(), marks.end(),
                      [&file](std::string_view mark) { return file.find(mark) != std::string::npos; });
 }

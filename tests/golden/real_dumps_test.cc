@@ -173,6 +173,18 @@ TEST_CASE("a log of the watchdog says from which line the call was made that tim
   CHECK_THAT(diagnosis.finding.at->call.site, Contains("tests/real_jobs/jobs.py:"));
 }
 
+TEST_CASE("a batch of messages is one call, though its marker does not say that it is of messages",
+          "[flight-recorder][real-dumps]") {
+  const fs::path set = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/nccl_jobs/stuck_in_ring";
+  const Diagnosis diagnosis = diagnose_folders({set / "pickle", set / "pickle_later"});
+  CHECK(diagnosis.finding.kind == FindingKind::stuck_host);
+  CHECK(diagnosis.finding.culprits == RankSet{2});
+  CHECK(diagnosis.confidence == Diagnosis::Confidence::high);
+  REQUIRE(diagnosis.finding.at);
+  CHECK(diagnosis.finding.at->call.op == "batch_isend_irecv");
+  CHECK_THAT(diagnosis.finding.at->call.site, Contains("tests/real_jobs/jobs.py:"));
+}
+
 TEST_CASE("hosts may be further ahead of their GPUs than their rings reach",
           "[flight-recorder][real-dumps]") {
   const fs::path set = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/nccl_jobs/healthy_groups";

@@ -171,8 +171,8 @@ class Decoder {
       return;
     }
     record.unrecorded += passed_over(record.group);
-    record.is_p2p = entry[Field::is_p2p] != nullptr ? number_or(entry[Field::is_p2p], 0) != 0
-                                                    : call.is_message() || closes_messages(call, record);
+    record.is_p2p =
+        number_or(entry[Field::is_p2p], call.is_message() ? 1 : 0) != 0 || closes_messages(call, record);
     take_id(entry, index);
     result_.dump.records.push_back(record);
   }
@@ -228,10 +228,13 @@ class Decoder {
     return group < operations_.size() && operations_[group] != no_operation;
   }
 
-  // Dumps before 2.4 do not say which markers close a batch of messages: those that follow a message of their group do.
+  // Dumps do not say which markers close a batch of messages (before torch 2.4), or say of all that they do not (2.11):
+  // those that follow a message of their group and number do.
   bool closes_messages(const DumpCall& call, const DumpRecord& marker) const {
     const std::vector<DumpRecord>& before = result_.dump.records;
-    return call.is_marker() && !before.empty() && before.back().group == marker.group && before.back().is_p2p;
+    return call.is_marker() && !before.empty() && before.back().group == marker.group &&
+           before.back().is_p2p && before.back().collective_seq == marker.collective_seq &&
+           before.back().p2p_seq == marker.p2p_seq;
   }
 
   void put_shapes(const Value* value) {
