@@ -181,7 +181,8 @@ class HangProposals {
       edit.dropped = std::ranges::find_if(begin, calls.end(), &ListedCall::is_fixed) - begin;
     }
     propose(std::move(edits));
-    if (rest.size() <= static_cast<std::size_t>(hang_.places[place].missing.size())) {
+    const bool is_only_place = hang_.places.size() == 1;  // in a cycle, every rank could end it like that
+    if (is_only_place && rest.size() <= static_cast<std::size_t>(hang_.places[place].missing.size())) {
       propose_one(std::move(rest));
     }
   }
