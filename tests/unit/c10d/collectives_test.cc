@@ -171,6 +171,16 @@ TEST_CASE("Gloo names its method and what is wrong with roots, lists and sizes")
   CHECK(rank.issued.empty());
 }
 
+TEST_CASE("torch 2 does not count the tensors of a list for NCCL, which then runs beyond their end") {
+  FakeRank rank(0, 2);
+  rank.backend_name = "nccl";
+  rank.stand_for(TorchRelease::v2_6);
+  const Tensor one = Tensor::ones({1}, Dtype::float32, {DeviceType::cuda, 0});
+  CHECK_THROWS_WITH(all_gather({one}, one),
+                    "all_gather: a list of 1 for 2 ranks; NCCL would run beyond the end of a tensor");
+  CHECK_THROWS_AS(reduce_scatter(one, {one}), RuntimeError);
+}
+
 TEST_CASE("NCCL raises other types, and takes lists of uneven sizes") {
   FakeRank rank(0, 2);
   rank.backend_name = "nccl";
@@ -186,9 +196,9 @@ TEST_CASE("NCCL raises other types, and takes lists of uneven sizes") {
                     "same as size of the process group.");
   CHECK_THROWS_AS(gather(one, {one}, 0), ValueError);
   CHECK_THROWS_WITH(all_gather({one}, one),
-                    "all_gather: a list of 1 for 2 ranks; NCCL would run beyond the end of a tensor");
+                    "Tensor list input to scatter/gather must match number of collective participants");
   CHECK_THROWS_AS(all_gather({on_gpu(2), on_gpu(1)}, one), ValueError);  // the rank's own part does not fit
-  CHECK_THROWS_AS(reduce_scatter(one, {one}), RuntimeError);
+  CHECK_THROWS_AS(reduce_scatter(one, {one}), ValueError);
   CHECK_THROWS_AS(all_gather_into_tensor(on_gpu(2, Dtype::int32), one), TypeError);
   CHECK_THROWS_WITH(all_gather_into_tensor(on_gpu(3), one),
                     "output tensor size must be equal to world_size times input tensor size");
