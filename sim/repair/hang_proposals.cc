@@ -165,8 +165,8 @@ class HangProposals {
     found_.push_back(std::move(proposal));
   }
 
-  // No other rank makes the call, so it is left out; or, by few ranks, all that follow as well: one more iteration,
-  // which asynchronous calls began.
+  // No other rank makes the call, so it is left out; or, if it is a collective of few ranks, all that follow as well:
+  // one more iteration, which asynchronous calls began.
   void drop_in(std::size_t place) {
     CallEdits edits;
     for (const auto& [rank, stuck] : stuck_) {
@@ -175,6 +175,9 @@ class HangProposals {
       }
     }
     CallEdits rest = edits;
+    const bool has_message = std::ranges::any_of(edits, [this](const CallEdit& edit) {
+      return is_point_to_point(program_call_of(edit.rank, static_cast<std::size_t>(edit.at)).kind);
+    });
     for (CallEdit& edit : rest) {
       const std::vector<ListedCall>& calls = lists_.of(edit.rank).calls;
       const auto begin = calls.begin() + edit.at;
@@ -182,7 +185,8 @@ class HangProposals {
     }
     propose(std::move(edits));
     const bool is_only_place = hang_.places.size() == 1;  // in a cycle, every rank could end it like that
-    if (is_only_place && rest.size() <= static_cast<std::size_t>(hang_.places[place].missing.size())) {
+    if (is_only_place && !has_message &&
+        rest.size() <= static_cast<std::size_t>(hang_.places[place].missing.size())) {
       propose_one(std::move(rest));
     }
   }
