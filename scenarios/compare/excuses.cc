@@ -197,8 +197,7 @@ std::optional<Excuse> was_on_other_hosts(const Facts& simulated, const Facts& re
   if (simulated.place.starts_with(to_string(OpKind::destroy_process_group)) && real.kind != simulated.kind) {
     return Excuse{
         "ranks that share a GPU here pretend to be on hosts of their own, and between hosts destroying a "
-        "group "
-        "does not wait for its members"};
+        "group does not wait for its members"};
   }
   return std::nullopt;
 }

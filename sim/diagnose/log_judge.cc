@@ -369,8 +369,7 @@ class LogJudge {
     }
     diagnosis.finding.headline =
         "members of communicators have launched different numbers of collectives, and NCCL RAS does not say "
-        "which "
-        "ranks of the job they are";
+        "which ranks of the job they are";
     diagnosis.would_settle = {
         "the same in JSON, which lists the processes of all communicators (ncclras -f json)",
         "the host stacks of these processes (py-spy dump)"};

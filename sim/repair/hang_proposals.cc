@@ -174,21 +174,25 @@ class HangProposals {
         edits.push_back({rank, static_cast<std::int64_t>(stuck.at), 1, {}});
       }
     }
-    CallEdits rest = edits;
+    propose(edits);
+    const bool is_only_place = hang_.places.size() == 1;  // in a cycle, every rank could end it like that
     const bool has_message = std::ranges::any_of(edits, [this](const CallEdit& edit) {
       return is_point_to_point(program_call_of(edit.rank, static_cast<std::size_t>(edit.at)).kind);
     });
-    for (CallEdit& edit : rest) {
+    if (is_only_place && !has_message &&
+        edits.size() <= static_cast<std::size_t>(hang_.places[place].missing.size())) {
+      propose_one(with_all_after(std::move(edits)));
+    }
+  }
+
+  // The edits leave out all calls that follow theirs, too, as far as calls can be edited.
+  CallEdits with_all_after(CallEdits edits) const {
+    for (CallEdit& edit : edits) {
       const std::vector<ListedCall>& calls = lists_.of(edit.rank).calls;
       const auto begin = calls.begin() + edit.at;
       edit.dropped = std::ranges::find_if(begin, calls.end(), &ListedCall::is_fixed) - begin;
     }
-    propose(std::move(edits));
-    const bool is_only_place = hang_.places.size() == 1;  // in a cycle, every rank could end it like that
-    if (is_only_place && !has_message &&
-        rest.size() <= static_cast<std::size_t>(hang_.places[place].missing.size())) {
-      propose_one(std::move(rest));
-    }
+    return edits;
   }
 
   // Call number `at` of `from`, as a call of `rank`: the other end of it, or the same call.

@@ -263,8 +263,7 @@ class LineReader {
   // After a call that timed out: "#2 train_step from /home/user/train.py:28", innermost first.
   void read_stack() {
     if (!line_.starts_with('#')) {
-      const auto late = std::ranges::find(facts_.rbegin(), facts_.rend(), Kind::timed_out, &LogFact::kind);
-      stack_of_ = has(stack_follows) && late != facts_.rend() ? &*late - facts_.data() : -1;
+      stack_of_ = has(stack_follows) ? last_timeout() : -1;
       return;
     }
     const std::size_t name = line_.find(' ');
@@ -280,6 +279,12 @@ class LineReader {
       facts_[static_cast<std::size_t>(stack_of_)].site = fmt::format("{}:{}", frame.file, frame.line);
       stack_of_ = -1;
     }
+  }
+
+  // The index of the last fact about a timeout; -1: none.
+  std::ptrdiff_t last_timeout() const {
+    const auto late = std::ranges::find(facts_.rbegin(), facts_.rend(), Kind::timed_out, &LogFact::kind);
+    return facts_.rend() - late - 1;
   }
 
   // "[Rank 2] Collective WorkNCCL(SeqNum=7, OpType=ALLREDUCE, ...) raised the following async exception: NCCL error:
