@@ -2,6 +2,7 @@
 
 // Helpers for tests that record the PyTorch scripts of tests/scripts.
 
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -52,6 +53,15 @@ inline std::string recorded_torch() {
     return scenario.substr(begin, scenario.find('"', begin) - begin);
   }();
   return release;
+}
+
+// True on a machine with GPUs of NVIDIA's, which scripts are recorded without.
+inline bool has_gpus() { return std::filesystem::exists("/dev/nvidia0"); }
+
+// What is said before a script that asks for GPUs runs.
+inline std::string pretends(int devices) {
+  return std::string("rollcall: ") + (has_gpus() ? "leaving the GPUs here alone" : "no GPU here") +
+         ": pretending that there is CUDA, " + std::to_string(devices) + " devices\n";
 }
 
 }  // namespace rollcall::test

@@ -28,9 +28,23 @@ TEST_CASE("a script for GPUs is recorded without one", "[record][gpu]") {
   const Outcome outcome = record(shell, "trains", "-n 2 --simulate");
   INFO(outcome.err);
   CHECK(outcome.code == 0);
-  CHECK_THAT(outcome.err, Contains("rollcall: no GPU here: pretending that there is CUDA, 2 devices\n"));
+  CHECK_THAT(outcome.err, Contains(pretends(2)));
   CHECK_THAT(outcome.err, Contains("[rank 1] total 3.0 on cuda:1 nccl"));
   CHECK_THAT(contents(shell.path("out.json")), Contains(R"("backend": "nccl")"));
+}
+
+TEST_CASE("tensors are on a pretended GPU if that is the default device, and calls say where they come from",
+          "[record][gpu]") {
+  if (!has_torch() || recorded_torch() == "1.13") {
+    return;  // torch 1.13 has no default device
+  }
+  const Shell shell;
+  const Outcome outcome = record(shell, "makes_tensors_on_the_default_device", "-n 2 --simulate");
+  INFO(outcome.err);
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.err, Contains("[rank 1] total [3.0, 3.0, 3.0] on cuda:1"));
+  CHECK_THAT(contents(shell.path("out.json")),
+             Contains(R"({"all_reduce": {"numel": 3, "site": ")") && !Contains("_device"));
 }
 
 TEST_CASE("tensors on pretended GPUs say so, wherever they come from", "[record][gpu]") {
@@ -109,8 +123,8 @@ TEST_CASE("the job that the README begins with gets the report that it shows", "
   std::filesystem::copy_file(ROLLCALL_SOURCE_DIR "/scenarios/hero.py", shell.path("scenarios/hero.py"));
   const Outcome outcome = shell.rollcall("record --world-size 4 -o hero.json scenarios/hero.py");
   CHECK(outcome.code == 1);
+  CHECK_THAT(outcome.err, Contains(pretends(4)));  // torch may also print warnings
   const std::string said = "rollcall: no GPU here: pretending that there is CUDA, 4 devices\n";
-  CHECK_THAT(outcome.err, Contains(said));  // torch may also print warnings
   const std::string shown = said + outcome.out.substr(0, outcome.out.find("   = help: "));
   CHECK_THAT(contents(ROLLCALL_SOURCE_DIR "/README.md"), Contains("scenarios/hero.py\n" + shown + "```\n"));
 }

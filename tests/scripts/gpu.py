@@ -219,7 +219,7 @@ def starts_children():
             assert child.exitcode == 0, (method, child.exitcode)
         other = subprocess.run([sys.executable, "-c", "import torch; print(torch.cuda.is_available())"],
                                stdout=subprocess.PIPE, check=True)
-        assert other.stdout == b"False\n", other.stdout
+        assert other.stdout == b"%s\n" % str(os.path.exists("/dev/nvidia0")).encode(), other.stdout
     dist.barrier()
 
 
@@ -284,6 +284,27 @@ def scales_first():
     tensor = torch.ones(4, device="cuda")
     dist.all_reduce(tensor, op=make(0.5))
     assert tensor.tolist() == [0.5 * dist.get_world_size()] * 4
+
+
+def makes_tensors_on_the_default_device():
+    begin()
+    if not hasattr(torch, "set_default_device"):
+        return
+    torch.set_default_device("cuda")
+    here = torch.device("cuda", LOCAL_RANK)
+    assert torch.ones(3).device == nn.Linear(3, 2).weight.device == torch.tensor(2.5).device == here
+    assert torch.as_tensor([1.0]).device == torch.zeros(0).device == here
+    assert torch.zeros(1, device="cpu").device == torch.zeros_like(torch.zeros(1, device="cpu")).device == torch.device("cpu")
+    total = torch.full((3,), RANK + 1.0)
+    dist.all_reduce(total)
+    torch.set_default_device(None)
+    assert torch.ones(1).device == torch.device("cpu")
+    with torch.device("meta"):
+        model = nn.Linear(2, 2)
+    assert model.weight.is_meta and model.to_empty(device="cuda").weight.device == here
+    with torch.device("cuda"):
+        assert net()[0].weight.device == here
+    print("total", total.tolist(), "on", total.device)
 
 
 def sends_sparse_gradients():

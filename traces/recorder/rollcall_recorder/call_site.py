@@ -53,8 +53,9 @@ _KNOWN = frozenset(_REASONS.values())
 _REDUCER = os.path.join("nn", "parallel", "distributed.py")
 _DISTRIBUTED = (os.path.join("distributed", "distributed_c10d.py"), os.path.join("distributed", "c10d_logger.py"))
 # Files that lie between a function and the reason why it communicates.
-_PLUMBING = frozenset(("overrides.py", "_ops.py", "_contextlib.py", "module.py", "_functional_collectives.py", "_dispatch.py",
-                       "_fsdp_collectives.py", "eval_frame.py", "_utils.py", "_python_dispatch.py", "_compile.py"))
+_PLUMBING = frozenset(("overrides.py", "_device.py", "_ops.py", "_contextlib.py", "module.py",
+                       "_functional_collectives.py", "_dispatch.py", "_fsdp_collectives.py", "eval_frame.py",
+                       "_utils.py", "_python_dispatch.py", "_compile.py"))
 # The same for whole folders: they pass operators on.
 _PLUMBING_FOLDERS = tuple(_TORCH + name + os.sep for name in ("_library", "_dynamo", "_functorch", "_higher_order_ops"))
 _BATCH_NORM = os.path.join("nn", "modules", "_functions.py")  # SyncBatchNorm's forward and backward
@@ -122,8 +123,8 @@ def call_site(frame, dtype=None):
 
 
 # Files between a function of torch.distributed and its caller.
-_WRAPPERS = frozenset(("distributed_c10d.py", "c10d_logger.py", "overrides.py", "contextlib.py", "functools.py",
-                       "typing_extensions.py", "warnings.py", "_py_warnings.py"))
+_WRAPPERS = frozenset(("distributed_c10d.py", "c10d_logger.py", "overrides.py", "_device.py", "contextlib.py",
+                       "functools.py", "typing_extensions.py", "warnings.py", "_py_warnings.py"))
 
 
 def is_scripts_own(frame):

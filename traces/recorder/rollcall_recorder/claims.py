@@ -12,6 +12,7 @@ reports the current GPU as its device.
 """
 
 import contextlib
+import sys
 import threading
 
 import torch
@@ -239,8 +240,9 @@ class _FunctionMode(TorchFunctionMode):
         if function is _raw_device:
             return _make_device(arguments, named)
         wanted = None
-        if named.get("device") is not None:
-            wanted = _gpus.device(named["device"])
+        asked = named["device"] if named.get("device") is not None else _default_device(function)
+        if asked is not None:
+            wanted = _gpus.device(asked)
             if function in _FROM_TENSORS and arguments and isinstance(arguments[0], torch.Tensor):
                 return arguments[0].to(wanted, named.get("dtype"))
             named = {**named, "device": real(wanted)}
@@ -252,6 +254,14 @@ class _FunctionMode(TorchFunctionMode):
                     not _gpus.is_used or not _has_tensor((*arguments, *named.values()))):
                 result.__dict__[_CLAIM] = _CPU
         return result
+
+
+def _default_device(function):
+    """Returns the device of torch.set_default_device() or `with torch.device(...)`, or None if there is none or the
+    function ignores it. Torch sees a call only after our mode. (torch/utils/_device.py)"""
+    module = sys.modules.get("torch.utils._device")  # since torch 2.0
+    device = getattr(module, "CURRENT_DEVICE", None)
+    return device if device is not None and function in module._device_constructors() else None
 
 
 _FROM_TENSORS = frozenset(getattr(torch, name) for name in ("as_tensor", "asarray") if hasattr(torch, name))
