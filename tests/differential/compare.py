@@ -2,12 +2,13 @@
 """Runs random PyTorch programs as real processes and on simulated ranks, and compares what every rank did.
 
     tests/differential/compare.py ROLLCALL FIRST COUNT [--python PYTHON] [--keep FOLDER] [--jobs N] [--warm]
+                                  [--backend nccl] [--seconds N]
 
 For each rank, it compares how the rank ended (finished, left, raised which exception, or never), at which statement,
 and every value bit by bit. A correct program must be ok. If a mistake makes Gloo do something undefined, it is enough
 that rollcall reports the mistake; if the order of messages is open, it is enough that both hang. `run` must report
-the same on the recording as `record` did, or `record` must say that the recording is not what the script did. The
-exit code is 1 if a program differs, which is then minimized and kept in FOLDER, and 77 if there is no torch.
+the same on the recording as `record` did, or `record` must say that the recording is not what the script did. With
+`--backend nccl`, the ranks share this machine's GPUs: each pretends to be a host of its own. The exit code is 1 if a program differs, which is then minimized and kept in FOLDER, and 77 if there is no torch.
 """
 
 import argparse
@@ -68,13 +69,14 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def run_real(file, world, python, timeout):
+def run_real(file, world, options, timeout):
     environment = dict(os.environ, MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free_port()), WORLD_SIZE=str(world),
                        DIFFERENTIAL_TIMEOUT=str(timeout), DIFFERENTIAL_LINGER="1", USE_LIBUV="0",
-                       OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo")
+                       OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo", NCCL_NET="Socket", NCCL_SOCKET_IFNAME="lo",
+                       TORCH_NCCL_ASYNC_ERROR_HANDLING="0", TORCH_NCCL_ENABLE_MONITORING="0")
     outputs = [tempfile.TemporaryFile("w+") for _ in range(world)]
-    ranks = [subprocess.Popen([python, file], stdin=subprocess.PIPE, stdout=outputs[rank], stderr=subprocess.DEVNULL,
-                              env=dict(environment, RANK=str(rank), LOCAL_RANK=str(rank)))
+    ranks = [subprocess.Popen([options.python, file], stdin=subprocess.PIPE, stdout=outputs[rank], stderr=subprocess.DEVNULL,
+                              env=dict(environment, RANK=str(rank), LOCAL_RANK=str(rank), NCCL_HOSTID=f"host{rank}"))
              for rank in range(world)]
 
     def said():
@@ -84,9 +86,15 @@ def run_real(file, world, python, timeout):
             text += output.read()
         return text
 
+    # Calls on NCCL have no timeout of their own here: the ranks that wait are silent.
+    quiet = 2 * timeout if options.backend == "nccl" else 0
     until = time.monotonic() + 30 + 2 * timeout  # includes imports
+    before = ""
     while time.monotonic() < until:
-        ended = len(re.findall(r"^@\d+ end ", said(), re.M))
+        now = said()
+        if quiet and now != before:
+            before, until = now, time.monotonic() + quiet
+        ended = len(re.findall(r"^@\d+ end ", now, re.M))
         if ended + sum(rank.poll() is not None for rank in ranks) >= world:
             break
         time.sleep(0.1)
@@ -119,17 +127,17 @@ def difference(world, statements, is_right, options):
     """Returns None if both agree, otherwise a short description of the difference."""
     with tempfile.TemporaryDirectory(prefix="differential.") as folder:
         file = os.path.join(folder, "program.py")
-        pathlib.Path(file).write_text(draw.script(statements))
+        pathlib.Path(file).write_text(draw.script(statements, options.backend))
         simulated, verdict, leaves_open = run_simulated(file, world, options.rollcall, options.python)
         if verdict.startswith("exit"):
             return verdict
-        if is_right and verdict != "ok":
+        if is_right and verdict != "ok" and options.backend == "gloo":  # a ring of isend hangs on NCCL
             return f"the program is right, and the verdict {verdict}"
         if not is_right and verdict == "mismatch":
             return None
         for timeout in REAL_TIMEOUTS:
-            real = run_real(file, world, options.python, timeout)
-            found = difference_of_ranks(world, simulated, verdict, real)
+            real = run_real(file, world, options, timeout)
+            found = difference_of_ranks(world, simulated, verdict, real, options.backend)
             if not found:
                 return None
             if leaves_open and verdict == "deadlock" and any(real.end(rank)[0] == "stuck" for rank in range(world)):
@@ -137,8 +145,12 @@ def difference(world, statements, is_right, options):
     return found
 
 
-def difference_of_ranks(world, simulated, verdict, real):
+def difference_of_ranks(world, simulated, verdict, real, backend):
+    # If a rank is missing, NCCL also keeps those back that it has not connected with the others before.
+    both_hang = all(any(ranks.end(rank)[0] == "stuck" for rank in range(world)) for ranks in (simulated, real))
     for rank in range(world):
+        if backend == "nccl" and both_hang and "stuck" in (real.end(rank)[0], simulated.end(rank)[0]):
+            continue
         if real.end(rank) != simulated.end(rank):
             return (f"rank {rank}: real {' after '.join(real.end(rank))}, simulated "
                     f"{' after '.join(simulated.end(rank))} ({verdict})")
@@ -197,7 +209,9 @@ def main():
     parser.add_argument("--python", help="by default the first that has torch")
     parser.add_argument("--keep", default="differences")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--backend", default="gloo", choices=("gloo", "nccl"))
     parser.add_argument("--warm", action="store_true", help="import torch once for all programs: for nights")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no program after this time")
     options = parser.parse_args()
     pythons = [options.python] if options.python else [shutil.which("python3"), "/usr/bin/python3"]
     options.python, torch = next(((python, version) for python in pythons if (version := torch_of(python))), ("", ""))
@@ -210,27 +224,33 @@ def main():
 
 
 def compare(options, torch):
+    until = time.monotonic() + options.seconds
+
     def judge(seed):
-        world, statements, mistake = draw.draw(seed)
+        if time.monotonic() > until:
+            return None
+        world, statements, mistake = draw.draw(seed, options.backend)
         return seed, mistake, difference(world, statements, mistake is None, options)
 
     counts = collections.Counter()
     different = []
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for seed, mistake, found in pool.map(judge, range(options.first, options.first + options.count)):
+        seeds = range(options.first, options.first + options.count)
+        for seed, mistake, found in filter(None, pool.map(judge, seeds)):
             counts[mistake or "right", "differs" if found else "agrees"] += 1
             if found:
                 different.append(seed)
                 print(f"seed {seed} ({mistake or 'right'}): {found}", flush=True)
     for count, seed in enumerate(different):
-        world, statements, mistake = draw.draw(seed)
+        world, statements, mistake = draw.draw(seed, options.backend)
         if count < MINIMIZED:
             statements = minimized(world, statements, mistake is None, options)
         keep = pathlib.Path(options.keep)
         keep.mkdir(parents=True, exist_ok=True)
-        (keep / f"{seed}.py").write_text(f"# {world} ranks, torch {torch}\n" + draw.script(statements))
+        (keep / f"{seed}.py").write_text(f"# {world} ranks, torch {torch}\n" + draw.script(statements, options.backend))
         print(f"seed {seed}: {keep / f'{seed}.py'}")
-    print(f"\ntorch {torch}, seeds {options.first} to {options.first + options.count - 1}")
+    begun = sum(counts.values())
+    print(f"\ntorch {torch}, {options.backend}, {begun} of seeds {options.first} to {options.first + options.count - 1}")
     for kind in sorted({kind for kind, _ in counts}):
         print(f"{kind:14} {counts[kind, 'agrees']:5} agree {counts[kind, 'differs']:5} differ")
     return 1 if different else 0

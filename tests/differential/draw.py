@@ -14,9 +14,14 @@ from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.distributed.algorithms.join import Join, Joinable, JoinHook
 from torch.nn.parallel import DistributedDataParallel as DDP
 seconds = float(os.environ.get("DIFFERENTIAL_TIMEOUT", "1800"))
-dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=seconds))
+dist.init_process_group("BACKEND", timeout=datetime.timedelta(seconds=seconds))
 rank, world = dist.get_rank(), dist.get_world_size()
 torch.manual_seed(7)
+device = torch.device("cpu")
+if dist.get_backend() == "nccl":
+    torch.cuda.set_device(rank % torch.cuda.device_count())
+    device = torch.device("cuda", torch.cuda.current_device())
+    torch.set_default_device(device)
 
 def dump_when_asked(folder):
     """Writes this rank's Flight Recorder dump once the file `now` is there, whatever the main thread waits for."""
@@ -47,6 +52,13 @@ def say(step, *values):
 def filled(count, dtype, salt):
     return ((torch.arange(count) * (rank + 2) + salt) % 13 / 4 + rank).to(dtype)
 
+def filled_in(module):
+    """On GPUs, parameters that no order of additions rounds"""
+    if device.type != "cpu":
+        for parameter in module.parameters():
+            parameter.data = (torch.arange(parameter.numel()) % 5 / 4).reshape(parameter.shape)
+    return module
+
 def tried(step, call, *values):
     """What one release of torch has and another refuses: the refusal is a value"""
     try:
@@ -74,7 +86,7 @@ class Counter(Joinable):
         return Hook()
     @property
     def join_device(self):
-        return torch.device("cpu")
+        return device
     @property
     def join_process_group(self):
         return dist.group.WORLD
@@ -101,8 +113,8 @@ OPS = ("SUM", "MAX", "MIN", "PRODUCT")
 
 
 class Drawing:
-    def __init__(self, chance, world):
-        self.chance, self.world, self.groups, self.step = chance, world, 0, 0
+    def __init__(self, chance, world, backend):
+        self.chance, self.world, self.backend, self.groups, self.step = chance, world, backend, 0, 0
 
     def pick(self, *choices):
         return self.chance.choice(choices)
@@ -222,7 +234,8 @@ class Drawing:
             "objects": f"o = [None] * {len(members)}; dist.all_gather_object(o, rank, group={name}); "
                        f"say({self.step}, o)",
         }
-        inside = "\n".join(calls[call] for call in self.chance.sample(sorted(calls), 3))
+        possible = sorted(calls.keys() - NOT_ON[self.backend])
+        inside = "\n".join(calls[call] for call in self.chance.sample(possible, 3))
         return (f"{name} = dist.new_group({members}); t = {self.tensor()}\n"
                 f"if rank in {members}:\n{indented(inside)}\n"
                 f"dist.all_reduce(t); say({self.step}, t)")
@@ -308,11 +321,11 @@ class Drawing:
         loop = "with m.join():\n    " if uneven else ""
         steps = f"{self.chance.randrange(1, 3)} + rank" if uneven else str(self.chance.randrange(1, 4))
         body = "m(filled(6, torch.float32, i).reshape(2, 3)).sum().backward()"
-        return (f"m = DDP(torch.nn.Linear(3, 2)); i = 0\n{loop}for i in range({steps}): {body}\n"
+        return (f"m = DDP(filled_in(torch.nn.Linear(3, 2))); i = 0\n{loop}for i in range({steps}): {body}\n"
                 f"say({self.step}, [p.grad for p in m.parameters()] if not {uneven} else 0)")
 
     def accumulated(self):
-        return (f"m = DDP(torch.nn.Linear(3, 2), gradient_as_bucket_view={self.pick(True, False)})\n"
+        return (f"m = DDP(filled_in(torch.nn.Linear(3, 2)), gradient_as_bucket_view={self.pick(True, False)})\n"
                 f"with m.no_sync(): m(filled(6, torch.float32, 1).reshape(2, 3)).sum().backward()\n"
                 f"m(filled(6, torch.float32, 2).reshape(2, 3)).sum().backward()\n"
                 f"say({self.step}, [p.grad for p in m.parameters()])")
@@ -326,12 +339,12 @@ class Drawing:
     def unused(self):
         return (f"m = torch.nn.ModuleDict(dict(a=torch.nn.Linear(2, 2), b=torch.nn.Linear(2, 2)))\n"
                 f"m.forward = lambda x: m['b' if rank % 2 else 'a'](x)\n"
-                f"d = DDP(m, find_unused_parameters=True)\n"
+                f"d = DDP(filled_in(m), find_unused_parameters=True)\n"
                 f"d(filled(4, torch.float32, 1).reshape(2, 2)).sum().backward()\n"
                 f"say({self.step}, [p.grad for p in d.parameters()])")
 
     def zero(self):
-        return (f"m = DDP(torch.nn.Linear(4, 3)); "
+        return (f"m = DDP(filled_in(torch.nn.Linear(4, 3))); "
                 f"o = ZeroRedundancyOptimizer(m.parameters(), optimizer_class=torch.optim.SGD, lr=0.5)\n"
                 f"for i in range(2): m(filled(8, torch.float32, i).reshape(2, 4)).sum().backward(); o.step(); "
                 f"o.zero_grad()\n"
@@ -346,6 +359,9 @@ KINDS = ("all_reduce", "all_reduce", "broadcast", "reduce", "all_gather", "gathe
          "decision", "join", "ddp", "all_to_all_uneven", "all_to_all", "reduce_scatter", "reduce_scatter_tensor",
          "all_gather_into_tensor", "coalesced", "more_objects", "later", "shapes", "counter", "awaited", "any_order",
          "busy_group", "outsider", "halves", "accumulated", "buffers", "unused", "zero")
+
+# NCCL has no such calls; and the square roots of normalization may differ in their last bit between a CPU and a GPU.
+NOT_ON = {"gloo": set(), "nccl": {"monitored_barrier", "anyone", "buffers"}}
 
 # How a mistake changes a statement, on only one rank. `{}` is the statement.
 MISTAKES = {
@@ -380,15 +396,18 @@ def mistaken(statement, mistake, step):
     return wrong if wrong != statement else None
 
 
-def draw_with_culprit(seed):
+def draw_with_culprit(seed, backend="gloo"):
     """-> (world size, statements, the mistake or None, the rank that makes it or None)"""
     chance = random.Random(seed)
     world = chance.randrange(2, 5)
-    drawing = Drawing(chance, world)
+    if backend == "nccl" and world == 3:
+        world = 2  # the thirds of DDP's averages are rounded, and NCCL adds them in another order
+    drawing = Drawing(chance, world, backend)
+    kinds = [kind for kind in KINDS if kind not in NOT_ON[backend]]
     statements = []
     for step in range(chance.randrange(3, 14)):
         drawing.step = step
-        statements.append(getattr(drawing, chance.choice(KINDS))())
+        statements.append(getattr(drawing, chance.choice(kinds))())
     mistake = chance.choice([*sorted(MISTAKES), *sorted(WRONG_ARGUMENTS)]) if chance.random() < 0.6 else None
     places = [at for at in range(len(statements)) if mistake and mistaken(statements[at], mistake, at)]
     if not places:
@@ -399,14 +418,14 @@ def draw_with_culprit(seed):
     return world, statements, mistake, who
 
 
-def draw(seed):
+def draw(seed, backend="gloo"):
     """-> (world size, statements, the mistake or None)"""
-    return draw_with_culprit(seed)[:3]
+    return draw_with_culprit(seed, backend)[:3]
 
 
 def indented(text):
     return "\n".join("    " + line for line in text.split("\n"))
 
 
-def script(statements):
-    return HEADER + indented("\n".join(statements) or "pass") + "\n" + FOOTER
+def script(statements, backend="gloo"):
+    return HEADER.replace("BACKEND", backend) + indented("\n".join(statements) or "pass") + "\n" + FOOTER
