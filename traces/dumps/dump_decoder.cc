@@ -7,6 +7,7 @@
 
 #include "traces/dumps/dump_fields.h"
 #include "traces/dumps/profiling_name.h"
+#include "traces/dumps/recorded_call.h"
 #include "traces/values/key_bytes.h"
 #include "traces/values/value_access.h"
 
@@ -276,7 +277,7 @@ class Decoder {
       call.outputs = shapes_of(entry[Field::output_sizes]);
       call.input_dtypes = texts_of(entry[Field::input_dtypes]);
       call.output_dtypes = texts_of(entry[Field::output_dtypes]);
-      return call;
+      return as_called(std::move(call));
     });
   }
 

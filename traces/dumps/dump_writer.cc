@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "traces/dumps/recorded_call.h"
 #include "traces/values/pickle_writer.h"
 
 namespace rollcall::traces {
@@ -254,7 +255,7 @@ class DumpWriter {
   }
 
   void entry(const DumpRecord& record, std::int64_t id) {
-    const DumpCall& call = job_.calls[record.call];
+    const DumpCall& call = recorded(record.call);
     const DumpGroup& group = job_.groups[record.group];
     out_.open_dict();
     if (!is_json) {
@@ -279,6 +280,13 @@ class DumpWriter {
     out_.close_dict();
   }
 
+  const DumpCall& recorded(std::uint32_t number) {
+    const DumpCall& call = job_.calls[number];
+    return is_recorded_otherwise(call)
+               ? recorded_otherwise_.try_emplace(number, as_recorded(call)).first->second
+               : call;
+  }
+
   void progress(const DumpRecord& record) {
     const bool is_of_gloo = job_.calls[record.call].is_of_gloo();
     text("state", is_of_gloo                                     ? "scheduled"
@@ -300,6 +308,7 @@ class DumpWriter {
   const RankDump& dump_;
   Out out_;
   std::map<std::uint32_t, std::int64_t> operations_;  // by group
+  std::map<std::uint32_t, DumpCall> recorded_otherwise_;
 };
 
 }  // namespace

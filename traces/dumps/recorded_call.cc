@@ -82,6 +82,17 @@ std::size_t records_of(const Op& op, const OpRow& row, const BackendTraits& back
   return is_one_by_one && op.tensors.inputs != nullptr ? op.tensors.inputs->size() : 1;
 }
 
+const Shapes no_list{{0}};
+const std::vector<std::string> unknown{"UNKNOWN_SCALAR"};
+
+DumpCall turned(DumpCall call) {
+  if (call.op == "scatter") {
+    std::swap(call.inputs, call.outputs);
+    std::swap(call.input_dtypes, call.output_dtypes);
+  }
+  return call;
+}
+
 }  // namespace
 
 std::vector<DumpCall> recorded_calls(const Op& op, const BackendTraits& backend, Rank members) {
@@ -98,6 +109,33 @@ std::vector<DumpCall> recorded_calls(const Op& op, const BackendTraits& backend,
   call.input_dtypes.assign(call.inputs.size(), dtype);
   call.output_dtypes.assign(call.outputs.size(), dtype);
   return std::vector<DumpCall>(records_of(op, row, backend), call);
+}
+
+bool is_recorded_otherwise(const DumpCall& called) {
+  return !called.is_of_gloo() && (called.op == "gather" || called.op == "scatter");
+}
+
+DumpCall as_called(DumpCall recorded) {
+  if (!is_recorded_otherwise(recorded)) {
+    return recorded;
+  }
+  if (recorded.outputs == no_list && recorded.output_dtypes == unknown) {
+    recorded.outputs.clear();
+    recorded.output_dtypes.clear();
+  }
+  return turned(std::move(recorded));
+}
+
+DumpCall as_recorded(DumpCall called) {
+  if (!is_recorded_otherwise(called)) {
+    return called;
+  }
+  DumpCall recorded = turned(std::move(called));
+  if (recorded.outputs.empty() && !recorded.inputs.empty()) {
+    recorded.outputs = no_list;
+    recorded.output_dtypes = unknown;
+  }
+  return recorded;
 }
 
 DumpCall batch_marker(std::string_view backend) {

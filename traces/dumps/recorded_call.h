@@ -14,6 +14,14 @@ namespace rollcall::traces {
 // `members`: the size of the group. One record, or more where the backend runs several functions.
 std::vector<check::DumpCall> recorded_calls(const Op& op, const BackendTraits& backend, Rank members);
 
+// NCCL's records of a scatter call the part that a rank receives its input, and the root's list its output. A rank that
+// is not the root has a placeholder for the list, in a gather, too: one tensor of shape [0] and dtype "UNKNOWN_SCALAR".
+// (ProcessGroupNCCL.cpp, scatter and gather; as torch 2.11 writes them.) as_called() takes the tensors of a record and
+// returns those of the call; as_recorded() does the opposite, where is_recorded_otherwise().
+bool is_recorded_otherwise(const check::DumpCall& called);
+check::DumpCall as_called(check::DumpCall recorded);
+check::DumpCall as_recorded(check::DumpCall called);
+
 // The marker that closes a batch of messages.
 check::DumpCall batch_marker(std::string_view backend);
 
