@@ -19,7 +19,7 @@ namespace {
 using Judgement = Proof::Judgement;
 
 constexpr Rank ranks = 2;
-constexpr Duration deadline = 60 * second;  // of one case; the first call of several ranks on one GPU is slow
+constexpr Duration deadline = 30 * second;  // of one case; the first call of several ranks on one GPU is slow
 constexpr Duration trial_max = 20 * second;
 
 bool runs_on_gpus(const std::string& backend) { return traits_of(backend).device == DeviceType::cuda; }
