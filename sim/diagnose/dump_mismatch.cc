@@ -328,7 +328,13 @@ void MismatchJudge::word(const Blamed& blamed, const Shift& shift, Diagnosis& di
     case Shift::Kind::unclear:
       finding.headline = fmt::format("{} and the other ranks disagree in {}", who, place);
       finding.cause = fmt::format("{} against {}", mine, theirs);
-      finding.advice = "compare what the ranks pass there: local batch sizes, dtypes, branches on the rank";
+      finding.advice =
+          pair.first->op != pair.second->op
+              ? fmt::format(
+                    "find out what brings {} to another call there: a branch, the end of its data, an "
+                    "exception that it catches",
+                    who)
+              : "compare what the ranks pass there: local batch sizes, dtypes, branches on the rank";
       break;
   }
   if (blamed.joined) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "sim/report/rank_set.h"
 
@@ -26,6 +27,7 @@ struct LogFact {
     logged,         // likewise, and the program survived it
     unplaced,       // likewise, of a rank that the log does not name: `ranks` is empty
     aborted,        // Gloo ended this rank: it was sent more than it expected. `text`: "12 vs 8" bytes
+    truncated,      // likewise, NCCL ended a call of this rank
     lost_peer,      // a call of this rank failed because another rank was gone
     gave_up,        // a call of this rank did not finish in time
     blamed,         // monitored_barrier: the rank that this one waited for
@@ -34,6 +36,7 @@ struct LogFact {
     device_error,   // the kernel's log: a GPU reported an error
     ended,          // the process of this rank was killed, or failed; `text` says how
     exited,         // the process of this rank has ended without failing
+    left,           // this rank's program ended, well or not: torch says that it had not destroyed its groups
     stopped,        // the process of this rank cannot continue; `text` says why
   };
 
@@ -47,8 +50,9 @@ struct LogFact {
   std::string op;     // "ALLREDUCE"
   std::string shape;  // "[2, 3]"
   std::string dtype;
-  std::string text;  // the text of the line
-  std::string site;  // of the user's code: "train.py:12"
+  std::string text;                 // the text of the line
+  std::string site;                 // of the user's code: "train.py:12"
+  std::vector<std::string> frames;  // stack: "main at train.py:12", outermost first
   std::string file;
   std::int64_t line = 0;  // from 1; 0: the fact is in no single line
 

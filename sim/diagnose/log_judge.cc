@@ -37,9 +37,9 @@ namespace {
 
 // True if the facts show more than one moment: an end, or NCCL's counters, which are of another moment than the dumps.
 bool is_final(const std::vector<LogFact>& facts) {
-  constexpr Kind ends[] = {Kind::raised,  Kind::first_to_fail, Kind::fingerprint,  Kind::lost_peer,
-                           Kind::blamed,  Kind::aborted,       Kind::device_error, Kind::ended,
-                           Kind::stopped, Kind::launched};
+  constexpr Kind ends[] = {Kind::raised, Kind::first_to_fail, Kind::fingerprint, Kind::lost_peer,
+                           Kind::blamed, Kind::aborted,       Kind::truncated,   Kind::device_error,
+                           Kind::ended,  Kind::stopped,       Kind::launched};
   return log_shows_timeout(facts) ||
          std::any_of(std::begin(ends), std::end(ends), [&facts](Kind kind) { return has(facts, kind); });
 }

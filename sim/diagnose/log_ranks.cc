@@ -29,7 +29,7 @@ RankSet alive_ranks(const std::vector<LogFact>& facts) {
   for (const Kind kind : {Kind::gave_up, Kind::lost_peer, Kind::stack}) {
     ranks.insert(ranks_with(facts, kind));
   }
-  for (const Kind kind : {Kind::raised, Kind::ended, Kind::exited, Kind::first_to_fail}) {
+  for (const Kind kind : {Kind::raised, Kind::ended, Kind::exited, Kind::left, Kind::first_to_fail}) {
     ranks = difference(ranks, ranks_with(facts, kind));
   }
   return ranks;
@@ -44,27 +44,6 @@ const LogFact* first_of(const std::vector<LogFact>& facts, Kind kind) {
   const auto place =
       std::find_if(facts.begin(), facts.end(), [kind](const LogFact& fact) { return fact.kind == kind; });
   return place == facts.end() ? nullptr : &*place;
-}
-
-bool is_message(const std::string& op) {
-  constexpr std::array<std::string_view, 7> messages = {
-      "send", "recv", "isend", "irecv", "batch_isend_irecv", "send_object_list", "recv_object_list"};
-  return std::find(messages.begin(), messages.end(), op) != messages.end();
-}
-
-bool is_about_groups(const std::string& op) {
-  constexpr std::array<std::string_view, 5> calls = {"new_group", "split_group", "new_subgroups",
-                                                     "new_subgroups_by_enumeration", "init_process_group"};
-  return std::find(calls.begin(), calls.end(), op) != calls.end();
-}
-
-void set_op(const std::string& op, const RankSet& waiting, const RankSet& missing, Diagnosis& diagnosis) {
-  Place place;
-  place.call.op = op.empty() ? "a call" : op;
-  place.waiting = waiting;
-  place.missing = missing;
-  diagnosis.finding.at = std::move(place);
-  diagnosis.is_message = is_message(op);
 }
 
 // The calls of a rank in its log, in order.
@@ -215,6 +194,27 @@ Diagnosis diagnosis_of(FindingKind kind, Confidence confidence, RankSet culprits
   return diagnosis;
 }
 
+bool is_message(const std::string& op) {
+  constexpr std::array<std::string_view, 7> messages = {
+      "send", "recv", "isend", "irecv", "batch_isend_irecv", "send_object_list", "recv_object_list"};
+  return std::find(messages.begin(), messages.end(), op) != messages.end();
+}
+
+bool is_about_groups(const std::string& op) {
+  constexpr std::array<std::string_view, 5> calls = {"new_group", "split_group", "new_subgroups",
+                                                     "new_subgroups_by_enumeration", "init_process_group"};
+  return std::find(calls.begin(), calls.end(), op) != calls.end();
+}
+
+void set_op(const std::string& op, const RankSet& waiting, const RankSet& missing, Diagnosis& diagnosis) {
+  Place place;
+  place.call.op = op.empty() ? "a call" : op;
+  place.waiting = waiting;
+  place.missing = missing;
+  diagnosis.finding.at = std::move(place);
+  diagnosis.is_message = is_message(op);
+}
+
 // An error of its own ends a rank, and that ends the others.
 std::optional<Diagnosis> judge_errors(const std::vector<LogFact>& facts) {
   const RankSet raised = raised_first(facts);
@@ -315,6 +315,40 @@ std::optional<Diagnosis> judge_unplaced_errors(const std::vector<LogFact>& facts
   return diagnosis;
 }
 
+namespace {
+
+constexpr const char* advice_for_early_exit =
+    "give every rank the same number of iterations, or wrap the loop in Join";
+
+// All programs end some day. One that ended while others waited is missing.
+std::optional<Diagnosis> judge_programs_that_ended(const std::vector<LogFact>& facts) {
+  RankSet victims;
+  for (const Kind kind : {Kind::raised, Kind::lost_peer, Kind::gave_up, Kind::timed_out, Kind::truncated}) {
+    victims.insert(ranks_with(facts, kind));
+  }
+  const RankSet left = difference(ranks_with(facts, Kind::left), victims);
+  RankSet waiting = victims;
+  waiting.insert(difference(alive_ranks(facts), left));
+  if (left.empty() || waiting.empty()) {
+    return std::nullopt;
+  }
+  Diagnosis diagnosis = diagnosis_of(FindingKind::early_exit, Confidence::medium, left);
+  diagnosis.finding.headline = fmt::format(
+      "the {} of {} ended, and {} for {}", is_plural(left) ? "programs" : "program", ranks_phrase(left),
+      with_verb(waiting, "waited", "waited"), is_plural(left) ? "them" : "it");
+  diagnosis.finding.cause =
+      fmt::format("{} reached the end of {}, while {} made calls", ranks_phrase(left),
+                  is_plural(left) ? "their programs" : "its program", ranks_phrase(waiting));
+  diagnosis.finding.advice = advice_for_early_exit;
+  diagnosis.evidence.push_back(
+      fmt::format("{}: torch destroys the groups of {}, because its program has ended",
+                  first_of(facts, Kind::left)->place(), ranks_phrase({left.first()})));
+  diagnosis.would_settle.push_back(dumps_would_say);
+  return diagnosis;
+}
+
+}  // namespace
+
 std::optional<Diagnosis> judge_ends(const std::vector<LogFact>& facts) {
   struct End {
     Kind fact;
@@ -327,8 +361,7 @@ std::optional<Diagnosis> judge_ends(const std::vector<LogFact>& facts) {
        "that is no longer there"},
       {Kind::stopped, FindingKind::stuck_host,
        "let the process continue, or find out what blocks it: the stack says where"},
-      {Kind::exited, FindingKind::early_exit,
-       "give every rank the same number of iterations, or wrap the loop in Join"},
+      {Kind::exited, FindingKind::early_exit, advice_for_early_exit},
   }};
   for (const End& end : ends) {
     const LogFact* fact = first_of(facts, end.fact);
@@ -348,26 +381,35 @@ std::optional<Diagnosis> judge_ends(const std::vector<LogFact>& facts) {
         fmt::format("{}: {}: {}", fact->place(), ranks_phrase(fact->ranks), fact->text));
     return diagnosis;
   }
-  return std::nullopt;
+  return judge_programs_that_ended(facts);
 }
 
-// Gloo ends a rank that is sent more than it expects. Only the sizes on both sides tell which of the two is wrong.
+// Gloo ends a rank that is sent more than it expects, and NCCL its call. Only the sizes on both sides tell which of the
+// two is wrong.
 std::optional<Diagnosis> judge_aborts(const std::vector<LogFact>& facts) {
-  const RankSet aborted = ranks_with(facts, Kind::aborted);
+  const bool is_by_gloo = first_of(facts, Kind::aborted) != nullptr;
+  const Kind kind = is_by_gloo ? Kind::aborted : Kind::truncated;
+  const RankSet aborted = ranks_with(facts, kind);
   if (aborted.empty()) {
     return std::nullopt;
   }
-  const LogFact& fact = *first_of(facts, Kind::aborted);
+  const LogFact& fact = *first_of(facts, kind);
   Diagnosis diagnosis = diagnosis_of(FindingKind::size_mismatch, Confidence::low, {});
   diagnosis.alternatives = {FindingKind::extra_collective, FindingKind::skipped_collective};
-  diagnosis.finding.headline = fmt::format("Gloo ended {}: {} sent more than expected", ranks_phrase(aborted),
-                                           is_plural(aborted) ? "they were" : "it was");
-  diagnosis.finding.cause = fmt::format("a message of {} bytes came", fact.text);
+  diagnosis.finding.headline =
+      fmt::format("{} {}: {} sent more than expected", is_by_gloo ? "Gloo ended" : "NCCL ended a call of",
+                  ranks_phrase(aborted), is_plural(aborted) ? "they were" : "it was");
+  const std::size_t versus = fact.text.find(" vs ");
+  diagnosis.finding.cause = versus == std::string::npos
+                                ? fmt::format("a message of {} bytes came", fact.text)
+                                : fmt::format("a message of {} bytes came, and {} were expected",
+                                              fact.text.substr(0, versus), fact.text.substr(versus + 4));
   diagnosis.finding.advice = "compare what the ranks pass to that call, and whether they make the same one";
   diagnosis.finding.at = Place{{}, {}, aborted};
   diagnosis.finding.at->call.op = fact.op.empty() ? "a call" : fact.op;
-  diagnosis.evidence.push_back(
-      fmt::format("{}: Received data size doesn't match expected size ({} bytes)", fact.place(), fact.text));
+  diagnosis.evidence.push_back(fmt::format(
+      "{}: {} ({} bytes)", fact.place(),
+      is_by_gloo ? "Received data size doesn't match expected size" : "message truncated", fact.text));
   diagnosis.would_settle.push_back(dumps_would_say);
   diagnosis.would_settle.push_back(
       "TORCH_DISTRIBUTED_DEBUG=DETAIL in the next run: it compares sizes before each call");
@@ -627,94 +669,6 @@ std::optional<Diagnosis> judge_silence(const std::vector<LogFact>& facts) {
                                            shown.site.empty() ? "" : fmt::format(" (at {})", shown.site)));
   diagnosis.would_settle.push_back(dumps_would_say);
   return diagnosis;
-}
-
-std::optional<Diagnosis> judge_host_stacks(const std::vector<LogFact>& facts) {
-  std::map<Rank, const LogFact*> stacks;
-  std::map<std::string, RankSet> by_op;
-  RankSet elsewhere;
-  RankSet victims = ranks_with(facts, Kind::lost_peer);
-  victims.insert(ranks_with(facts, Kind::gave_up));
-  for (const LogFact& fact : facts) {
-    const bool is_victim = fact.op.empty() && difference(fact.ranks, victims).empty();
-    if (fact.kind == Kind::stack && !is_victim && stacks.emplace(fact.ranks.first(), &fact).second) {
-      if (fact.op.empty()) {
-        elsewhere.insert(fact.ranks);
-      } else {
-        by_op[fact.op].insert(fact.ranks);
-      }
-    }
-  }
-  if (stacks.size() < 2 || by_op.empty()) {
-    return std::nullopt;
-  }
-  const auto fewer = [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); };
-  const auto& [op, most] = *std::max_element(by_op.begin(), by_op.end(), fewer);
-  const auto describe = [&](const RankSet& ranks) {
-    const LogFact& fact = *stacks.at(ranks.first());
-    return fmt::format("{}: {} is in {}{}", fact.place(), ranks_phrase({ranks.first()}),
-                       fact.op.empty() ? fact.text : fact.op, fact.site.empty() ? "" : " at " + fact.site);
-  };
-  const std::size_t in_calls = stacks.size() - elsewhere.size();
-  if (!elsewhere.empty()) {
-    if (elsewhere.size() >= in_calls || most.size() != in_calls) {
-      return std::nullopt;
-    }
-    Diagnosis diagnosis = diagnosis_of(FindingKind::stuck_host, Confidence::low, elsewhere);
-    diagnosis.may_be_healthy = !log_shows_timeout(facts);
-    diagnosis.alternatives = {FindingKind::straggler, FindingKind::early_exit};
-    set_op(op, most, elsewhere, diagnosis);
-    diagnosis.finding.headline =
-        fmt::format("{} in {}, and {} in {}", with_verb(elsewhere, "is", "are"),
-                    stacks.at(elsewhere.first())->text, with_verb(most, "waits", "wait"), op);
-    diagnosis.finding.cause = fmt::format("the program of {} is elsewhere", ranks_phrase(elsewhere));
-    diagnosis.finding.advice = fmt::format("inspect {}", stacks.at(elsewhere.first())->site.empty()
-                                                             ? stacks.at(elsewhere.first())->text
-                                                             : stacks.at(elsewhere.first())->site);
-    diagnosis.evidence = {describe(elsewhere), describe(most)};
-    diagnosis.would_settle.push_back(
-        "the same stacks some seconds later: a rank that is only slow has moved on");
-    return diagnosis;
-  }
-  RankSet grouping;
-  RankSet messaging;
-  for (const auto& [call, ranks] : by_op) {
-    grouping.insert(is_about_groups(call) ? ranks : RankSet());
-    messaging.insert(is_message(call) ? ranks : RankSet());
-  }
-  if (!grouping.empty() && grouping.size() < stacks.size()) {
-    RankSet others;
-    for (const auto& [call, ranks] : by_op) {
-      others.insert(is_about_groups(call) ? RankSet() : ranks);
-    }
-    Diagnosis diagnosis = diagnosis_of(FindingKind::partial_subgroup, Confidence::low, others);
-    diagnosis.may_be_healthy = !log_shows_timeout(facts);
-    diagnosis.would_settle.push_back(
-        "the same stacks some seconds later: ranks that are only slower have reached the same call by then");
-    diagnosis.alternatives = {FindingKind::extra_collective};
-    set_op(stacks.at(grouping.first())->op, grouping, others, diagnosis);
-    diagnosis.finding.headline = fmt::format("{} not in {}, which every rank has to call",
-                                             with_verb(others, "is", "are"), stacks.at(grouping.first())->op);
-    diagnosis.finding.cause =
-        fmt::format("{} in {} instead", with_verb(others, "is", "are"), stacks.at(others.first())->op);
-    diagnosis.finding.advice = "call new_group on every rank, members or not, in one order";
-    diagnosis.evidence = {describe(grouping), describe(others)};
-    return diagnosis;
-  }
-  if (messaging.size() == stacks.size()) {
-    Diagnosis diagnosis = diagnosis_of(FindingKind::p2p_mismatch, Confidence::low, messaging);
-    diagnosis.may_be_healthy = !log_shows_timeout(facts);
-    diagnosis.finding.tie = true;
-    set_op(op, messaging, {}, diagnosis);
-    diagnosis.finding.headline = fmt::format("{} all wait in messages", ranks_phrase(messaging));
-    diagnosis.finding.cause = "each waits for another that waits as well";
-    diagnosis.finding.advice = "let one side of each pair send first";
-    diagnosis.evidence = {describe(messaging)};
-    diagnosis.would_settle.push_back(
-        "the same stacks some seconds later: messages on their way have arrived by then");
-    return diagnosis;
-  }
-  return std::nullopt;
 }
 
 // An Xid names a GPU and a process. Without a rank it is only evidence.

@@ -4,6 +4,7 @@
 // list of calls that ends early, or are elsewhere in their program.
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "sim/diagnose/log_fact.h"
@@ -20,6 +21,13 @@ RankSet ranks_with(const std::vector<LogFact>& facts, LogFact::Kind kind);
 
 // A diagnosis that does not say yet where and why.
 Diagnosis diagnosis_of(FindingKind kind, Diagnosis::Confidence confidence, RankSet culprits);
+
+// Functions of torch.distributed.
+bool is_message(const std::string& op);
+bool is_about_groups(const std::string& op);
+
+// Sets the call of the finding and who waits in it for whom.
+void set_op(const std::string& op, const RankSet& waiting, const RankSet& missing, Diagnosis& diagnosis);
 
 // Ranks that gave up waiting in another call: a rank that waits for them waits for what they wait for.
 RankSet waited_themselves(const std::vector<LogFact>& facts);
@@ -39,6 +47,7 @@ std::optional<Diagnosis> judge_call_lists(const std::vector<LogFact>& facts);
 // log_watchdog.cc.
 std::optional<Diagnosis> judge_watchdog(const std::vector<LogFact>& facts);
 std::optional<Diagnosis> judge_silence(const std::vector<LogFact>& facts);
+// log_stacks.cc.
 std::optional<Diagnosis> judge_host_stacks(const std::vector<LogFact>& facts);
 std::optional<Diagnosis> judge_devices(const std::vector<LogFact>& facts);
 // These accuse no rank.

@@ -102,8 +102,12 @@ TEST_CASE("the dumps of real jobs get the verdict and the ranks that are to blam
 
 TEST_CASE("real jobs on NCCL get the verdict and the ranks that are to blame, whatever is left of them",
           "[flight-recorder][real-dumps]") {
-  const std::vector<fs::path> sets = real_sets("nccl_jobs");
+  std::vector<fs::path> sets = real_sets("nccl_jobs");
   CHECK(sets.size() == 35);
+  for (const fs::path& set : real_sets("nccl_libraries")) {
+    sets.push_back(set);
+  }
+  CHECK(sets.size() == 35 + 17);
   for (const fs::path& set : sets) {
     const Json truth = truth_in(set);
     const bool is_healthy = truth.at("verdict") == "no_fault" || truth.at("verdict") == "straggler";
@@ -114,6 +118,9 @@ TEST_CASE("real jobs on NCCL get the verdict and the ranks that are to blame, wh
                                                          {set / "watchdog", set / "log"},
                                                          {set / "pickle", set / "log", set / "stack"},
                                                          {set / "log"},
+                                                         {set / "log", set / "stack"},
+                                                         {set / "stack"},
+                                                         {set / "stack", set / "stack_later"},
                                                          {set / "ras"}};
     for (const std::vector<fs::path>& folders : evidence) {
       if (!fs::exists(folders.front())) {
@@ -134,6 +141,35 @@ TEST_CASE("real jobs on NCCL get the verdict and the ranks that are to blame, wh
       }
     }
   }
+}
+
+TEST_CASE("where calls return before they are over, the stacks of the ranks part at the culprit's",
+          "[job-log][real-dumps]") {
+  for (const fs::path& set : real_sets("nccl_libraries")) {
+    const Json truth = truth_in(set);
+    const Diagnosis once = diagnose_folders({set / "stack"});
+    const Diagnosis twice = diagnose_folders({set / "stack", set / "stack_later"});
+    CAPTURE(set.filename().string(), said(once), said(twice));
+    for (const Diagnosis& diagnosis : {once, twice}) {
+      CHECK(diagnosis.confidence == Diagnosis::Confidence::low);
+      CHECK(diagnosis.finding.culprits ==
+            (truth.at("stacks_part") ? RankSet::of(truth.at("culprits")) : RankSet()));
+    }
+    CHECK(once.may_be_healthy);
+    CHECK(twice.may_be_healthy == twice.finding.culprits.empty());
+  }
+}
+
+TEST_CASE("NCCL's word about sizes accuses no rank, and torch's about groups at exit the rank that left",
+          "[job-log][real-dumps]") {
+  const fs::path sets = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/nccl_libraries";
+  const Diagnosis truncated = diagnose_folders({sets / "ddp.eval/log"});
+  CHECK(truncated.finding.kind == FindingKind::size_mismatch);
+  CHECK(truncated.finding.culprits.empty());
+  CHECK(truncated.finding.cause == "a message of 789184 bytes came, and 65536 were expected");
+  const Diagnosis left = diagnose_folders({sets / "ddp.stops/pickle", sets / "ddp.stops/log"});
+  CHECK(left.finding.kind == FindingKind::early_exit);
+  CHECK(left.finding.culprits == RankSet{1});
 }
 
 TEST_CASE("NCCL counts ranks within communicators, and its RAS says in JSON which ranks of the job they are",

@@ -43,6 +43,16 @@ std::optional<DumpFrame> py_spy_frame(std::string_view line) {
                    number_at(text.substr(colon + 1)).value_or(0)};
 }
 
+// Without where packages are installed, which may differ from host to host.
+std::string_view without_prefix(std::string_view file) {
+  for (const std::string_view packages : {"site-packages/", "dist-packages/"}) {
+    if (const std::size_t place = file.rfind(packages); place != std::string_view::npos) {
+      return file.substr(place + packages.size());
+    }
+  }
+  return file;
+}
+
 struct Thread {
   bool is_main = false;
   std::vector<DumpFrame> frames;  // innermost first
@@ -116,7 +126,10 @@ class StackReader {
         if (fact.site.empty() && is_users(frame)) {
           fact.site = fmt::format("{}:{}", frame.file, frame.line);
         }
+        fact.frames.push_back(
+            fmt::format("{} at {}:{}", frame.function, without_prefix(frame.file), frame.line));
       }
+      std::ranges::reverse(fact.frames);
     }
     threads_.clear();
   }

@@ -41,7 +41,12 @@ constexpr std::array<std::string_view, 2> enqueued = {"ast enqueued NCCL work: "
 constexpr std::array<std::string_view, 2> completed = {"ast completed NCCL work: ", "ast completed work: "};
 constexpr std::string_view saw_timeout = "due to a collective timeout from this local rank";
 constexpr std::string_view stack_follows = "Stack trace of the failed collective:";
+constexpr std::string_view not_destroyed = "destroy_process_group() was not called before program exit";
 constexpr std::string_view raised_by = " raised the following async exception: ";
+// In the lines after that: what NCCL found. (misc/socket.cc, transport/net_socket.cc)
+constexpr std::string_view cause_follows = "Last error:";
+constexpr std::string_view too_much = "message truncated : receiving ";
+constexpr std::string_view too_little = " bytes instead of ";
 constexpr std::string_view watchdog_ended = "atchdog thread terminated with exception: ";
 constexpr std::string_view not_finished = "] joined but didn't finish collective #";
 constexpr std::string_view blames = "ranks that caused the desync are:";  // ranks in the lines that follow
@@ -52,10 +57,10 @@ constexpr std::size_t error_max = 160;
 // Of the call that timed out: until torch 2.4, 2.5, and since 2.6.
 constexpr std::array<std::string_view, 3> at_work = {
     "imeout at NCCL work: ", "watchdog at work: ", "watchdog at work sequence id: "};
-constexpr std::array<std::string_view, 17> marks = {
-    "Communicators... (", missing_data, mismatch,       barrier,      watchdog,   enqueued[0],
-    enqueued[1],          running,      reached,        expected,     not_joined, launched,
-    missing_ranks,        never_joined, watchdog_ended, not_finished, raised_by};
+constexpr std::array<std::string_view, 18> marks = {
+    not_destroyed, "Communicators... (", missing_data, mismatch,       barrier,      watchdog,
+    enqueued[0],   enqueued[1],          running,      reached,        expected,     not_joined,
+    launched,      missing_ranks,        never_joined, watchdog_ended, not_finished, raised_by};
 
 bool is_rank(std::optional<std::int64_t> number) { return number && *number >= 0 && *number < ranks_max; }
 
@@ -98,6 +103,7 @@ class LineReader {
     read_calls();
     read_barrier();
     read_watchdog();
+    read_cause();
     read_stack();
     read_desync();
     read_ras();
@@ -239,6 +245,9 @@ class LineReader {
       const std::optional<std::int64_t> number = number_after(line_, words[0]);
       return (number ? number : number_after(line_, words[1])).value_or(-1);
     };
+    if (has(not_destroyed)) {
+      add(Kind::left, RankSet{rank});
+    }
     if (const std::int64_t number = counter(enqueued); number >= 0) {
       LogFact& fact = add(Kind::progress, RankSet{rank});
       fact.seq = number;
@@ -263,7 +272,7 @@ class LineReader {
   // After a call that timed out: "#2 train_step from /home/user/train.py:28", innermost first.
   void read_stack() {
     if (!line_.starts_with('#')) {
-      stack_of_ = has(stack_follows) ? last_timeout() : -1;
+      stack_of_ = has(stack_follows) ? std::max(last_timeout(), ended_) : -1;
       return;
     }
     const std::size_t name = line_.find(' ');
@@ -297,7 +306,26 @@ class LineReader {
     }
     LogFact& fact = add(*kind, RankSet{rank});
     fact.text = error.substr(0, error_max);
+    fact.seq = *seq;
+    fact.op = field(line_, "OpType=", ",)");
     failed_.insert({rank, *seq});
+    ended_ = std::ssize(facts_) - 1;
+  }
+
+  void read_cause() {
+    if (ended_ >= 0 && is_cause_) {
+      LogFact& fact = facts_[static_cast<std::size_t>(ended_)];
+      const std::size_t place = line_.find(too_much);
+      const std::size_t limit = line_.find(too_little);
+      if (place != std::string_view::npos && limit != std::string_view::npos && place < limit) {
+        fact.kind = Kind::truncated;
+        fact.text = fmt::format("{} vs {}", number_at(line_.substr(place + too_much.size())).value_or(-1),
+                                number_at(line_.substr(limit + too_little.size())).value_or(-1));
+      } else if (fact.kind == Kind::raised) {
+        fact.kind = kind_of_error(fact.text + ": " + std::string(line_)).value_or(fact.kind);
+      }
+    }
+    is_cause_ = line_.starts_with(cause_follows);
   }
 
   // A call that timed out, of which no line may say more.
@@ -443,6 +471,8 @@ class LineReader {
   std::map<std::pair<Rank, std::int64_t>, LogFact> late_;  // by rank and number of the call
   std::set<std::pair<Rank, std::int64_t>> failed_;         // calls that NCCL ended, likewise
   std::ptrdiff_t stack_of_ = -1;                           // index of the fact whose stack follows; -1: none
+  std::ptrdiff_t ended_ = -1;                              // index of the last call that NCCL ended; -1: none
+  bool is_cause_ = false;                                  // this line says what NCCL found
   // Of the desync report.
   bool is_blame_ = false;
   std::optional<std::int64_t> latest_;                    // the number of the calls that ranks have started
