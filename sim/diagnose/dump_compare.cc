@@ -1,8 +1,9 @@
 #include "sim/diagnose/dump_compare.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
+
+#include "sim/diagnose/installed_code.h"
 
 namespace rollcall::check {
 
@@ -11,14 +12,6 @@ namespace {
 constexpr std::int64_t shift_max = 16;
 constexpr std::int64_t look_back_max = 256;
 constexpr std::int64_t pause_ratio = 4;
-
-bool is_installed_code(const std::string& file) {
-  constexpr std::array<std::string_view, 8> marks = {
-      "/site-packages/", "/dist-packages/", "/lib/python3", "torch/distributed/",
-      "torch/nn/",       "torch/autograd/", "torch/_",      "<frozen "};
-  return std::any_of(marks.begin(), marks.end(),
-                     [&file](std::string_view mark) { return file.find(mark) != std::string::npos; });
-}
 
 // One member's calls of the group by position, continued by habit beyond its last call.
 class Track {

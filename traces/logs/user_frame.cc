@@ -1,7 +1,6 @@
 #include "traces/logs/user_frame.h"
 
-#include <algorithm>
-#include <array>
+#include "sim/diagnose/installed_code.h"
 
 namespace rollcall::traces {
 
@@ -9,12 +8,6 @@ bool is_c10d(const check::DumpFrame& frame) {
   return frame.file.ends_with("torch/distributed/distributed_c10d.py") && frame.function != "wrapper";
 }
 
-bool is_users(const check::DumpFrame& frame) {
-  constexpr std::array<std::string_view, 8> installed = {
-      "site-packages/", "dist-packages/", "rollcall_recorder/", "/lib/python",
-      "<frozen",        "torch/",         "threading.py",       "queue.py"};
-  return std::none_of(installed.begin(), installed.end(),
-                      [&frame](std::string_view part) { return frame.file.find(part) != std::string::npos; });
-}
+bool is_users(const check::DumpFrame& frame) { return !check::is_installed_code(frame.file); }
 
 }  // namespace rollcall::traces
