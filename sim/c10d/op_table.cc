@@ -118,7 +118,7 @@ constexpr std::array<OpRow, op_kind_count> op_rows{{
      .reduces = true,
      .gloo = GlooFunction::all_reduce,
      .gloo_method = "reduce_scatter",
-     .gloo_since = TorchRelease::v2_14,
+     .gloo_since = TorchRelease::v2_11,
      .gloo_refusal = "ProcessGroupGloo does not support reduce_scatter",
      .nccl = NcclFunction::reduce_scatter,
      .op_type = "REDUCE_SCATTER",

@@ -137,8 +137,19 @@ constexpr TorchTraits torch_2_6 = [] {
   return row;
 }();
 
-constexpr TorchTraits torch_2_14 = [] {
+// Only what calls on Gloo and NCCL have shown (tests/data/calls/2.11.txt, nccl_2.11.txt, recorded_as_on_nccl).
+constexpr TorchTraits torch_2_11 = [] {
   TorchTraits row = torch_2_6;
+  row.release = TorchRelease::v2_11;
+  row.name = "2.11";
+  row.mesh_reuses_world = true;
+  row.coalescing = Coalescing::alike;
+  row.gloo_averages = true;
+  return row;
+}();
+
+constexpr TorchTraits torch_2_14 = [] {
+  TorchTraits row = torch_2_11;
   row.release = TorchRelease::v2_14;
   row.name = "2.14";
   row.local_names = LocalGroupNames::salted_by_calls;
@@ -150,9 +161,7 @@ constexpr TorchTraits torch_2_14 = [] {
       "does not depend on CUDA/XPU,please pass in 'group_size' correctly.";
   row.subgroup_indivisible = "The world size ({1}) must be divisible by 'group_size={0}'";
   row.mesh_swaps_dims = false;
-  row.mesh_reuses_world = true;
   row.mesh_unflattens = true;
-  row.coalescing = Coalescing::alike;
   row.ddp_takes_new_arguments = true;
   row.fully_shard_keeps_root = false;
   row.fully_shard_skips_alone = true;
@@ -161,7 +170,6 @@ constexpr TorchTraits torch_2_14 = [] {
   row.checkpoint_coordinator_is_global = false;
   row.checkpoint_looks_for_rank_metadata = true;
   row.gloo_rendezvous = GlooRendezvous::all_then_connect;
-  row.gloo_averages = true;
   row.gloo_reduce_scatter_tensor_sums = false;
   row.gloo_self_message =
       "[enforce fail at ./gloo/transport/tcp/pair.cc:789] state_ >= CONNECTED. 1 vs 4. Pair is not connected "
@@ -176,7 +184,7 @@ constexpr TorchTraits torch_2_14 = [] {
   return row;
 }();
 
-constexpr std::array table = {torch_1_13, torch_2_6, torch_2_14};
+constexpr std::array table = {torch_1_13, torch_2_6, torch_2_11, torch_2_14};
 
 constexpr bool is_in_order() {
   for (std::size_t i = 0; i < table.size(); ++i) {

@@ -157,7 +157,7 @@ std::optional<TorchRelease> parse_torch_release(std::string_view version);
 // The newest known release that is not newer than a version found somewhere ("2.8.1" counts as 2.6), or the oldest.
 // Empty if `version` is not a version.
 std::optional<TorchRelease> nearest_torch_release(std::string_view version);
-// "1.13, 2.6 and 2.14".
+// "1.13, 2.6, 2.11 and 2.14".
 std::string names_of_torch_releases();
 
 }  // namespace rollcall

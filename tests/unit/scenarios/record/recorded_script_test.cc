@@ -390,7 +390,7 @@ TEST_CASE("a release of PyTorch that is not known is taken for the one before it
   CHECK(
       remarks_on("3.0.0a0") ==
       std::vector<std::string>{
-          "PyTorch 3.0.0a0 is not known here; the run is taken for one of 2.14 (known: 1.13, 2.6 and 2.14)"});
+          "PyTorch 3.0.0a0 is not known here; the run is taken for one of 2.14 (known: 1.13, 2.6, 2.11 and 2.14)"});
 }
 
 }  // namespace rollcall::scenario
