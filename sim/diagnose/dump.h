@@ -61,6 +61,7 @@ struct DumpGroup {
   std::string description;    // "default_pg", "mesh_tp", ...
   std::vector<Rank> members;  // global, ascending
   bool is_by_use = false;     // members are the ranks that have used it: nothing lists them
+  bool is_everybody = false;  // members are all ranks that are known of: likewise
 
   friend bool operator==(const DumpGroup&, const DumpGroup&) = default;
 };

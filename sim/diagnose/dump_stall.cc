@@ -209,15 +209,17 @@ class StallJudge {
     if (may_have_more_members()) {
       const RankSet unseen = ranks_without_dump(job_.view.job);
       diagnosis.alternatives = {FindingKind::crashed_rank, FindingKind::stuck_host};
-      finding.headline = fmt::format("{} issued {} with equal arguments, and none finishes it",
-                                     ranks_phrase(ranks_of(node_)), call_phrase(finding.at->call));
-      finding.cause = fmt::format(
-          "{} left no dump, and the dumps do not list the group's members: one of them may have "
-          "to make the call, too",
-          ranks_phrase(unseen));
-      finding.advice =
-          fmt::format("check what {} did: a log, or a stack (py-spy dump)", ranks_phrase(unseen));
-      diagnosis.would_settle.push_back(fmt::format("the dumps of {}", ranks_phrase(unseen)));
+      finding.headline = node_.ranks.size() == 1
+                             ? fmt::format("{} issued {}, and does not finish it",
+                                           ranks_phrase(ranks_of(node_)), call_phrase(finding.at->call))
+                             : fmt::format("{} issued {} with equal arguments, and none finishes it",
+                                           ranks_phrase(ranks_of(node_)), call_phrase(finding.at->call));
+      const std::string who = unseen.empty() ? "ranks without a dump" : ranks_phrase(unseen);
+      finding.cause =
+          fmt::format("the dumps do not list the group's members: one of {} may have to make the call, too",
+                      unseen.empty() ? "those that left no dump" : who + ", which left no dump,");
+      finding.advice = fmt::format("look for what {} did: a log, or a stack (py-spy dump)", who);
+      diagnosis.would_settle.push_back(fmt::format("the dumps of {}", unseen.empty() ? "all ranks" : who));
       add_root(has_root(finding.at->call.op), diagnosis);
       return;
     }
@@ -237,13 +239,14 @@ class StallJudge {
 
   // Gloo's recorder does not list the members of a group: they are those that are seen to use it.
   bool may_have_more_members() const {
-    const GroupCalls& group = job_.view.calls_of(node_.group);
     const DumpCall& call =
         job_.view.job.calls[job_.view.ops_of(node_.ranks.front())->record_of(*node_.ops.front()).call];
     const RankSet unseen = ranks_without_dump(job_.view.job);
-    return call.is_of_gloo() && !unseen.empty() &&
-           std::ranges::none_of(
-               group.members, [&unseen](const GroupMember& member) { return unseen.contains(member.rank); });
+    const GroupCalls& group = job_.view.calls_of(node_.group);
+    const bool are_members_unseen = std::ranges::any_of(
+        group.members, [&unseen](const GroupMember& member) { return unseen.contains(member.rank); });
+    const DumpGroup& recorded = job_.view.job.groups[node_.group];
+    return call.is_of_gloo() && (recorded.is_by_use || recorded.is_everybody) && !are_members_unseen;
   }
 
   void add_root(bool rooted, Diagnosis& diagnosis) const {

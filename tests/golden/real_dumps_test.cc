@@ -417,6 +417,17 @@ TEST_CASE("what recordings cannot show is not taken for health, and no rank is s
   }
 }
 
+TEST_CASE("where nothing lists the members of a group, ranks with a dump are not taken for all ranks",
+          "[flight-recorder][real-dumps]") {
+  const fs::path set = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/fr_failed/leaves_one_rank_alone";
+  ReadResult read = read_recordings({(set / "pickle").string()});
+  read.job.is_known_to_hang = true;
+  const Diagnosis diagnosis = check::judge_dump(read.job);
+  CHECK(diagnosis.finding.headline == "rank 0 issued all_reduce #4 on default_pg, and does not finish it");
+  CHECK(diagnosis.finding.culprits.empty());
+  CHECK(diagnosis.confidence == Diagnosis::Confidence::low);
+}
+
 TEST_CASE("DETAIL's numbers of a small group are not taken for ranks of the job", "[job-log][real-dumps]") {
   const fs::path set = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/fr_failed/uses_the_other_group";
   const Diagnosis diagnosis = diagnose_folders({set / "log"});

@@ -422,6 +422,7 @@ class NamelessGroups {
   }
 
   void add_everybody(std::uint32_t group) {
+    job_.groups[group].is_everybody = true;
     for (Rank rank = 0; rank < std::max(ranks_at_least_, job_.ranks.back().rank + 1); ++rank) {
       job_.groups[group].members.push_back(rank);
     }
