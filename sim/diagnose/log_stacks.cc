@@ -170,6 +170,20 @@ std::optional<Diagnosis> judge_calls_of_stacks(const std::vector<LogFact>& facts
   return std::nullopt;
 }
 
+// True if two stacks of a rank have the same functions at the same lines. py-spy and faulthandler name files
+// differently, and either may leave out the outermost frames.
+bool is_in_one_place(const LogFact& one, const LogFact& other) {
+  const auto is_same = [](const std::string& a, const std::string& b) {
+    const auto without_file = [](const std::string& frame) {
+      return frame.substr(0, frame.find(" at ")) + frame.substr(frame.rfind(':'));
+    };
+    return without_file(a) == without_file(b);
+  };
+  const std::size_t depth = std::min(one.frames.size(), other.frames.size());
+  return std::equal(one.frames.rbegin(), one.frames.rbegin() + static_cast<std::ptrdiff_t>(depth),
+                    other.frames.rbegin(), is_same);
+}
+
 }  // namespace
 
 std::optional<Diagnosis> judge_host_stacks(const std::vector<LogFact>& facts) {
@@ -178,7 +192,7 @@ std::optional<Diagnosis> judge_host_stacks(const std::vector<LogFact>& facts) {
   for (const LogFact& fact : facts) {
     if (fact.kind == Kind::stack) {
       const auto [known, is_new] = first.emplace(fact.ranks.first(), &fact);
-      if (!is_new && known->second->frames != fact.frames) {
+      if (!is_new && !is_in_one_place(*known->second, fact)) {
         return std::nullopt;  // the rank is at work
       }
       seen_twice.insert(is_new ? RankSet() : fact.ranks);

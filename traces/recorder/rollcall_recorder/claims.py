@@ -257,11 +257,13 @@ class _FunctionMode(TorchFunctionMode):
 
 
 def _default_device(function):
-    """Returns the device of torch.set_default_device() or `with torch.device(...)`, or None if there is none or the
-    function ignores it. Torch sees a call only after our mode. (torch/utils/_device.py)"""
+    """Returns the device of torch.set_default_device() or `with torch.device(...)` in this thread, or None if there is
+    none or the function ignores it. Torch sees a call only after our mode. (torch/utils/_device.py)"""
     module = sys.modules.get("torch.utils._device")  # since torch 2.0
     device = getattr(module, "CURRENT_DEVICE", None)
-    return device if device is not None and function in module._device_constructors() else None
+    if device is None or torch._C._len_torch_function_stack() == 0:  # threads share the device, but not its mode
+        return None
+    return device if function in module._device_constructors() else None
 
 
 _FROM_TENSORS = frozenset(getattr(torch, name) for name in ("as_tensor", "asarray") if hasattr(torch, name))
