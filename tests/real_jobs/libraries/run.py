@@ -5,8 +5,8 @@
 
 The scripts beside this file run on three ranks, with a mistake on one of them: two Flight Recorder dumps and two stacks
 of each rank, five seconds apart, and the logs. Those in healthy/ run on two ranks, and leave a dump when they end. Each
-rank pretends to be a host of its own, because NCCL refuses a GPU that ranks of one host share. This is how
-tests/data/nccl_libraries and tests/data/recorded_as_on_nccl were made.
+rank pretends to be a host of its own, because NCCL refuses a GPU that ranks of one host share. The jobs in
+tests/data/nccl_libraries and tests/data/recorded_as_on_nccl were run like this, from the shell.
 """
 
 import argparse
@@ -57,6 +57,7 @@ def hang(folder, name, mistake):
     time.sleep(HANGS_AFTER)
     for moment in ("", "_later"):
         (folder / f"asked{moment}").touch()
+        time.sleep(1)  # until the ranks have seen it, and know where their next stack goes
         for rank in ranks:
             if rank.poll() is None:
                 rank.send_signal(signal.SIGUSR1)

@@ -3,6 +3,7 @@ main thread waits for: start.py SCRIPT. `run.py` beside this file starts it."""
 
 import atexit
 import faulthandler
+import functools
 import os
 import pathlib
 import runpy
@@ -17,8 +18,6 @@ import torch
 import torch.distributed as dist
 from torch._C import _distributed_c10d as c10d
 
-asked_once = threading.Event()
-
 
 def write_dump(folder):
     path = KEEP / folder / f"nccl_trace_rank_{RANK}"
@@ -29,15 +28,18 @@ def write_when_asked():
     for moment in ("", "_later"):
         while not (KEEP / f"asked{moment}").exists():
             time.sleep(0.05)
-        faulthandler.register(signal.SIGUSR1, file=open(KEEP / f"stack{moment}" / f"rank_{RANK}.txt", "w"))
+        write_stacks_to(f"stack{moment}")
         write_dump(f"pickle{moment}")
 
 
+def write_stacks_to(folder):
+    """Whenever the signal comes. It would end a rank that has not said so."""
+    faulthandler.register(signal.SIGUSR1, file=open(KEEP / folder / f"rank_{RANK}.txt", "w"))
+
+
+@functools.cache  # only before the groups are destroyed, which ends the recording
 def dump_at_end():
-    """Before the groups are destroyed, which ends the recording."""
-    if not asked_once.is_set():
-        asked_once.set()
-        write_dump("pickle")
+    write_dump("pickle")
 
 
 if os.environ.get("DUMP_AT_END"):
@@ -50,7 +52,7 @@ if os.environ.get("DUMP_AT_END"):
     dist.destroy_process_group = dist.distributed_c10d.destroy_process_group = destroy_process_group
     atexit.register(dump_at_end)
 
-faulthandler.register(signal.SIGUSR1, file=open(KEEP / "stack" / f"rank_{RANK}.txt", "w"))
+write_stacks_to("stack")
 threading.Thread(target=write_when_asked, daemon=True).start()
 sys.argv = sys.argv[1:]
 sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
