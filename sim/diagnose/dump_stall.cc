@@ -209,11 +209,10 @@ class StallJudge {
     if (may_have_more_members()) {
       const RankSet unseen = ranks_without_dump(job_.view.job);
       diagnosis.alternatives = {FindingKind::crashed_rank, FindingKind::stuck_host};
-      finding.headline = node_.ranks.size() == 1
-                             ? fmt::format("{} issued {}, and does not finish it",
-                                           ranks_phrase(ranks_of(node_)), call_phrase(finding.at->call))
-                             : fmt::format("{} issued {} with equal arguments, and none finishes it",
-                                           ranks_phrase(ranks_of(node_)), call_phrase(finding.at->call));
+      finding.headline =
+          fmt::format("{} issued {}{}", ranks_phrase(ranks_of(node_)), call_phrase(finding.at->call),
+                      node_.ranks.size() == 1 ? ", and does not finish it"
+                                              : " with equal arguments, and none finishes it");
       const std::string who = unseen.empty() ? "ranks without a dump" : ranks_phrase(unseen);
       finding.cause =
           fmt::format("the dumps do not list the group's members: one of {} may have to make the call, too",

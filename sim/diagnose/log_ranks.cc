@@ -23,16 +23,19 @@ RankSet ranks_with(const std::vector<LogFact>& facts, LogFact::Kind kind) {
   return ranks;
 }
 
-RankSet alive_ranks(const std::vector<LogFact>& facts) {
-  using Kind = LogFact::Kind;
+RankSet ranks_with(const std::vector<LogFact>& facts, std::initializer_list<LogFact::Kind> kinds) {
   RankSet ranks;
-  for (const Kind kind : {Kind::gave_up, Kind::lost_peer, Kind::stack}) {
+  for (const LogFact::Kind kind : kinds) {
     ranks.insert(ranks_with(facts, kind));
   }
-  for (const Kind kind : {Kind::raised, Kind::ended, Kind::exited, Kind::left, Kind::first_to_fail}) {
-    ranks = difference(ranks, ranks_with(facts, kind));
-  }
   return ranks;
+}
+
+RankSet alive_ranks(const std::vector<LogFact>& facts) {
+  using Kind = LogFact::Kind;
+  return difference(
+      ranks_with(facts, {Kind::gave_up, Kind::lost_peer, Kind::stack}),
+      ranks_with(facts, {Kind::raised, Kind::ended, Kind::exited, Kind::left, Kind::first_to_fail}));
 }
 
 namespace {
@@ -218,10 +221,7 @@ void set_op(const std::string& op, const RankSet& waiting, const RankSet& missin
 // An error of its own ends a rank, and that ends the others.
 std::optional<Diagnosis> judge_errors(const std::vector<LogFact>& facts) {
   const RankSet raised = raised_first(facts);
-  RankSet victims;
-  for (const Kind kind : {Kind::lost_peer, Kind::gave_up, Kind::timed_out}) {
-    victims.insert(ranks_with(facts, kind));
-  }
+  const RankSet victims = ranks_with(facts, {Kind::lost_peer, Kind::gave_up, Kind::timed_out});
   std::vector<const LogFact*> first = first_to_fail(facts, victims);
   const RankSet of_launchers = ranks_of(first);
   keep_earliest(first);
@@ -322,10 +322,8 @@ constexpr const char* advice_for_early_exit =
 
 // All programs end some day. One that ended while others waited is missing.
 std::optional<Diagnosis> judge_programs_that_ended(const std::vector<LogFact>& facts) {
-  RankSet victims;
-  for (const Kind kind : {Kind::raised, Kind::lost_peer, Kind::gave_up, Kind::timed_out, Kind::truncated}) {
-    victims.insert(ranks_with(facts, kind));
-  }
+  const RankSet victims =
+      ranks_with(facts, {Kind::raised, Kind::lost_peer, Kind::gave_up, Kind::timed_out, Kind::truncated});
   const RankSet left = difference(ranks_with(facts, Kind::left), victims);
   RankSet waiting = victims;
   waiting.insert(difference(alive_ranks(facts), left));

@@ -3,6 +3,7 @@
 // Compares the logs and stacks of ranks: which ranks raised, were killed, are silent while others report errors, have a
 // list of calls that ends early, or are elsewhere in their program.
 
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@ inline constexpr const char* dumps_would_say =
     "torch._C._distributed_c10d._dump_fr_trace())";
 
 RankSet ranks_with(const std::vector<LogFact>& facts, LogFact::Kind kind);
+RankSet ranks_with(const std::vector<LogFact>& facts, std::initializer_list<LogFact::Kind> kinds);
 
 // A diagnosis that does not say yet where and why.
 Diagnosis diagnosis_of(FindingKind kind, Diagnosis::Confidence confidence, RankSet culprits);

@@ -17,9 +17,7 @@ namespace {
 
 // Ranks that have given up waiting: where they are now does not say where they waited.
 RankSet victims_in(const std::vector<LogFact>& facts) {
-  RankSet victims = ranks_with(facts, Kind::lost_peer);
-  victims.insert(ranks_with(facts, Kind::gave_up));
-  return victims;
+  return ranks_with(facts, {Kind::lost_peer, Kind::gave_up});
 }
 
 // Where the stacks of ranks part: the ranks by the frame that follows on those that all have in common, "" for a stack
@@ -59,16 +57,13 @@ std::optional<Diagnosis> judge_parting_stacks(const std::vector<LogFact>& facts)
   if (!fork || fork->branches.size() != 2) {
     return std::nullopt;
   }
-  const auto& [one, ranks_of_one] = *fork->branches.begin();
-  const auto& [other, ranks_of_other] = *fork->branches.rbegin();
-  if (ranks_of_one.size() == ranks_of_other.size()) {
+  const auto fewer = [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); };
+  const auto [smaller, larger] = std::ranges::minmax_element(fork->branches, fewer);
+  const auto& [place, odd] = *smaller;
+  const auto& [usual, most] = *larger;
+  if (odd.size() == most.size()) {
     return std::nullopt;
   }
-  const bool is_one = ranks_of_one.size() < ranks_of_other.size();
-  const RankSet& odd = is_one ? ranks_of_one : ranks_of_other;
-  const RankSet& most = is_one ? ranks_of_other : ranks_of_one;
-  const std::string place = is_one ? one : other;
-  const std::string usual = is_one ? other : one;
   const auto phrase = [&fork](const std::string& frame) { return frame.empty() ? fork->common : frame; };
   const LogFact& own = *stacks.at(odd.first());
   const LogFact& theirs = *stacks.at(most.first());

@@ -8,7 +8,8 @@ For each rank, it compares how the rank ended (finished, left, raised which exce
 and every value bit by bit. A correct program must be ok. If a mistake makes Gloo do something undefined, it is enough
 that rollcall reports the mistake; if the order of messages is open, it is enough that both hang. `run` must report
 the same on the recording as `record` did, or `record` must say that the recording is not what the script did. With
-`--backend nccl`, the ranks share this machine's GPUs: each pretends to be a host of its own. The exit code is 1 if a program differs, which is then minimized and kept in FOLDER, and 77 if there is no torch.
+`--backend nccl`, the ranks share this machine's GPUs: each pretends to be a host of its own. The exit code is 1 if a
+program differs, which is then minimized and kept in FOLDER, and 77 if there is no torch.
 """
 
 import argparse
@@ -75,8 +76,9 @@ def run_real(file, world, options, timeout):
                        OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo", NCCL_NET="Socket", NCCL_SOCKET_IFNAME="lo",
                        TORCH_NCCL_ASYNC_ERROR_HANDLING="0", TORCH_NCCL_ENABLE_MONITORING="0")
     outputs = [tempfile.TemporaryFile("w+") for _ in range(world)]
-    ranks = [subprocess.Popen([options.python, file], stdin=subprocess.PIPE, stdout=outputs[rank], stderr=subprocess.DEVNULL,
-                              env=dict(environment, RANK=str(rank), LOCAL_RANK=str(rank), NCCL_HOSTID=f"host{rank}"))
+    ranks = [subprocess.Popen([options.python, file], stdin=subprocess.PIPE, stdout=outputs[rank],
+                              stderr=subprocess.DEVNULL, env=dict(environment, RANK=str(rank), LOCAL_RANK=str(rank),
+                                                                  NCCL_HOSTID=f"host{rank}"))
              for rank in range(world)]
 
     def said():

@@ -231,6 +231,9 @@ class LineReader {
     if (rank < 0) {
       return;
     }
+    if (has(not_destroyed)) {
+      add(Kind::left, RankSet{rank});
+    }
     if (has(watchdog)) {
       LogFact& fact = add(Kind::timed_out, RankSet{rank});
       fact.seq = number_after(line_, "SeqNum=").value_or(-1);
@@ -245,9 +248,6 @@ class LineReader {
       const std::optional<std::int64_t> number = number_after(line_, words[0]);
       return (number ? number : number_after(line_, words[1])).value_or(-1);
     };
-    if (has(not_destroyed)) {
-      add(Kind::left, RankSet{rank});
-    }
     if (const std::int64_t number = counter(enqueued); number >= 0) {
       LogFact& fact = add(Kind::progress, RankSet{rank});
       fact.seq = number;
