@@ -2,6 +2,7 @@
 
 // Helpers for tests that record the PyTorch scripts of tests/scripts.
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -30,8 +31,14 @@ inline std::string mistake_line(const std::string& name, const std::string& file
 }
 
 // True if there is a Python with torch. If there is none, nothing can be recorded here, and a message says so once.
+// Where TORCH_ROOT says which torch is to be tested (tests/package/torch_bin), a test fails that would use another one.
 inline bool has_torch() {
   static const bool has = [] {
+    if (std::getenv("TORCH_ROOT") != nullptr) {
+      const Outcome tried = Shell().run("python3 -c 'import torch'");
+      INFO(tried.err);
+      REQUIRE(tried.code == 0);
+    }
     const bool found =
         Shell().rollcall("record --world-size 1 " + script("mistakes") + " never_initializes").code != 77;
     if (!found) {
