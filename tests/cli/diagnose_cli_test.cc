@@ -67,6 +67,27 @@ TEST_CASE("view shows the folder of a job that hung", "[cli]") {
   CHECK_THAT(contents(shell.path("page.html")), Contains("cross_group_deadlock") && Contains("mesh_tp"));
 }
 
+TEST_CASE("an archive of a job is not read as one long log, but named with the command that unpacks it",
+          "[cli]") {
+  const Shell shell;
+  const std::string data = sets + "size_mismatch_4/pickle'";
+  REQUIRE(shell
+              .run("tar -czf job.tar.gz -C " + data +
+                   " . && mkdir -p job/old && tar -cf job/old/job.tar -C " + data +
+                   " . && printf 'PK\\003\\004 and more' > job.zip")
+              .code == 0);
+  const Outcome tar = shell.rollcall("diagnose job.tar.gz");
+  CHECK(tar.code == 4);
+  CHECK(tar.out.empty());
+  CHECK_THAT(tar.err, StartsWith("rollcall: job.tar.gz: a tar archive; unpack it first (tar -xf)\n"));
+  CHECK_THAT(shell.rollcall("job.zip").err, Contains("a zip archive; unpack it first (unzip)"));
+
+  shell.run("cp -r " + data + " job/dumps");
+  const Outcome folder = shell.rollcall("diagnose job");
+  CHECK(folder.code == 1);
+  CHECK_THAT(folder.err, Contains("not used: job/old/job.tar"));
+}
+
 TEST_CASE("diagnose takes a log without dumps", "[cli]") {
   const Shell shell;
   shell.write("job.log", "[Rank 0]: Rank 2 failed to pass monitoredBarrier in 2000 ms\n");

@@ -20,6 +20,7 @@
 #include "traces/logs/nccl_state.h"
 #include "traces/values/file_bytes.h"
 #include "traces/values/json_value.h"
+#include "traces/values/unpack.h"
 
 namespace rollcall::traces {
 
@@ -125,6 +126,11 @@ class FileReader {
  private:
   Outcome decode(const Candidate& file) {
     const std::string_view bytes = bytes_.read(file.path);
+    if (const std::string_view packing = other_packing(bytes); !packing.empty()) {
+      Outcome outcome{std::nullopt, file.is_named ? std::string(packing) : "", {}};
+      outcome.is_unknown = !file.is_named;  // checkpoints are archives, too
+      return outcome;
+    }
     arena_.reset();
     const Rank rank = rank_of(file.path, bytes);
     if (!bytes.starts_with('{')) {  // lines of logs may begin with a bracket

@@ -1,6 +1,7 @@
 #include "traces/values/unpack.h"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 
 #include <fmt/core.h>
@@ -20,6 +21,23 @@ constexpr std::size_t first_bytes = std::size_t{1} << 20;
 
 bool is_gzip(std::string_view bytes) { return bytes.starts_with("\x1f\x8b"); }
 bool is_zstd(std::string_view bytes) { return bytes.starts_with("\x28\xb5\x2f\xfd"); }
+
+struct Packing {
+  std::size_t offset;
+  std::string_view magic;
+  std::string_view name;
+};
+
+constexpr std::array<Packing, 4> other_packings = {{
+    {257, "ustar", "a tar archive; unpack it first (tar -xf)"},
+    {0, "PK\x03\x04", "a zip archive; unpack it first (unzip)"},
+    {0,
+     std::string_view("\xfd"
+                      "7zXZ\0",
+                      6),
+     "compressed with xz; decompress it first (xz -d)"},
+    {0, "BZh", "compressed with bzip2; decompress it first (bzip2 -d)"},
+}};
 
 // An output buffer that doubles whenever it is full.
 class Output {
@@ -169,6 +187,14 @@ bool reads_zstd() {
 }
 
 bool is_packed(std::string_view bytes) { return is_gzip(bytes) || is_zstd(bytes); }
+
+std::string_view other_packing(std::string_view bytes) {
+  const auto begins = [bytes](const Packing& packing) {
+    return bytes.size() > packing.offset && bytes.substr(packing.offset).starts_with(packing.magic);
+  };
+  const auto packing = std::ranges::find_if(other_packings, begins);
+  return packing == other_packings.end() ? std::string_view() : packing->name;
+}
 
 std::string_view unpack(std::string_view packed, std::string& into, std::size_t bytes_max) {
   Output output(into, bytes_max);
