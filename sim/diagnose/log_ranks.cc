@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "sim/diagnose/dump_ops.h"
+#include "sim/diagnose/error_advice.h"
 #include "sim/diagnose/log_judge.h"
 #include "sim/wording/phrasing.h"
 
@@ -255,7 +256,7 @@ std::optional<Diagnosis> judge_errors(const std::vector<LogFact>& facts) {
     diagnosis.finding.headline =
         fmt::format("{} failed with {}", ranks_phrase(culprits),
                     is_plural(culprits) ? "errors of their own" : "an error of its own");
-    diagnosis.finding.advice = "fix that error first; the errors of the other ranks follow from it";
+    diagnosis.finding.advice = advice_on_error(shown.text);
   }
   diagnosis.finding.cause = shown.text;
   if (error != nullptr) {
@@ -591,7 +592,7 @@ Diagnosis logged_before_others_failed(const LogFact& error, const RankSet& ranks
       fmt::format("{} logged an error, and {} for {}", ranks_phrase(ranks),
                   with_verb(failed, "waited", "waited"), is_plural(ranks) ? "them" : "it");
   diagnosis.finding.cause = error.text;
-  diagnosis.finding.advice = "fix that error first; the errors of the other ranks follow from it";
+  diagnosis.finding.advice = advice_on_error(error.text);
   diagnosis.evidence.push_back(error_evidence(error));
   return diagnosis;
 }

@@ -69,9 +69,12 @@ constexpr std::array<std::string_view, 7> of_nobody = {
 constexpr std::string_view spawned_raised = "-- Process ";
 constexpr std::string_view spawned_ended = "ProcessExitedException: process ";
 
-// Before the traceback of an error that follows from the one before it.
-constexpr std::array<std::string_view, 2> chained = {"above exception was the direct cause",
-                                                     "handling of the above exception"};
+// Before the traceback of an error that follows from the one before it. The first: of `raise ... from`.
+constexpr std::string_view raised_from = "above exception was the direct cause";
+constexpr std::array<std::string_view, 2> chained = {raised_from, "handling of the above exception"};
+// torch/_utils.py raises errors of a rank's other processes and threads again, with the traceback from there below.
+constexpr std::string_view caught = ": Caught ";
+constexpr std::string_view original = "Original Traceback";
 // Before the traceback of an error that does not end the program by itself.
 constexpr std::array<std::string_view, 2> beside_main = {"Exception ignored in", "Exception in thread"};
 
@@ -130,18 +133,44 @@ std::string shape_of(std::string_view line) {
   return std::ranges::count_if(shape, is_letter) < letters_min ? "" : shape;
 }
 
+// Whole sentences of a long line, or at least whole words.
+std::string shortened(std::string_view line) {
+  constexpr std::string_view more = "...";
+  if (line.size() <= text_max) {
+    return std::string(line);
+  }
+  const std::string_view start = line.substr(0, text_max - more.size());
+  if (const std::size_t sentence = start.rfind(". ");
+      sentence != std::string_view::npos && sentence > text_max / 3) {
+    return std::string(start.substr(0, sentence + 1));
+  }
+  return std::string(start.substr(0, start.rfind(' '))) + std::string(more);
+}
+
 // The first line of an error. What NCCL says last is the most exact: "... Last error:\nCuda failure 700".
 std::string summary_of(std::string_view text) {
   constexpr std::string_view last_error = "Last error:";
-  const std::string_view first = text.substr(0, std::min(text.find('\n'), text_max));
+  const std::string first = shortened(text.substr(0, text.find('\n')));
   const std::size_t place = text.find(last_error);
   if (place == std::string_view::npos) {
-    return std::string(first);
+    return first;
   }
   std::string_view rest = text.substr(place + last_error.size());
   rest.remove_prefix(std::min(rest.find_first_not_of(" \n"), rest.size()));
-  rest = rest.substr(0, std::min(rest.find('\n'), text_max));
-  return rest.empty() ? std::string(first) : fmt::format("{}: {}", first.substr(0, first.find(": ")), rest);
+  rest = rest.substr(0, rest.find('\n'));
+  return rest.empty() ? first : fmt::format("{}: {}", first.substr(0, first.find(": ")), shortened(rest));
+}
+
+// True if the error came up while a DataLoader read from one of its workers: that one is gone.
+bool is_of_data_worker(const check::DumpStack& frames) {
+  return std::ranges::any_of(frames, [](const check::DumpFrame& frame) {
+    return frame.function == "_try_get_data" && frame.file.find("torch/utils/data/") != std::string::npos;
+  });
+}
+
+std::string site_of(const check::DumpStack& frames) {
+  const auto innermost = std::ranges::find_if(frames, is_users);
+  return innermost == frames.end() ? std::string() : fmt::format("{}:{}", innermost->file, innermost->line);
 }
 
 // An error, and how it is reported.
@@ -151,6 +180,7 @@ struct ReportedError {
   bool is_traceback = false;
   bool is_line = false;         // of c10d, in a line of the program
   bool is_chained = false;      // to the error before it
+  bool is_raised_from = false;  // the error before it
   bool is_beside_main = false;  // of a thread or a destructor
 };
 
@@ -218,6 +248,21 @@ void drop_consequences(std::vector<ReportedError>& errors) {
   });
 }
 
+// An error that names its cause itself is told with it.
+void merge_causes(std::vector<ReportedError>& errors) {
+  for (std::size_t i = errors.size(); i-- > 1;) {
+    ReportedError& error = errors[i];
+    const ReportedError& cause = errors[i - 1];
+    if (error.is_raised_from && error.fact.kind == Kind::raised && cause.fact.kind == Kind::raised &&
+        error.fact.ranks == cause.fact.ranks) {
+      error.fact.text += fmt::format(" (raised from {})", cause.fact.text);
+      error.fact.site = cause.fact.site.empty() ? error.fact.site : cause.fact.site;
+      error.is_raised_from = cause.is_raised_from;
+      errors.erase(errors.begin() + static_cast<std::ptrdiff_t>(i) - 1);
+    }
+  }
+}
+
 // Reads the lines of one rank.
 class ErrorReader {
  public:
@@ -245,6 +290,7 @@ class ErrorReader {
     returns_.mark_survived(errors_);
     drop_handled(errors_);
     drop_consequences(errors_);
+    merge_causes(errors_);
     std::vector<LogFact> facts;
     for (ReportedError& error : errors_) {
       const bool is_placed = !error.fact.ranks.empty();
@@ -257,33 +303,66 @@ class ErrorReader {
   }
 
  private:
-  // Frames are indented; the line of the exception is not. `begin`: the title's line.
+  // Reads the lines below a traceback's title until that of the exception, which is not indented; null: there is none.
+  // `frames`: innermost first.
+  const LogLine* read_frames(check::DumpStack& frames) {
+    while (next_ < lines_.size()) {
+      const LogLine& line = lines_[next_++];
+      if (std::optional<check::DumpFrame> frame = frame_in(line.text)) {
+        frames.push_back(*std::move(frame));
+      } else if (!line.text.empty() && !line.text.starts_with(' ')) {
+        std::ranges::reverse(frames);
+        return &line;
+      }
+    }
+    return nullptr;
+  }
+
+  // `begin`: the title's line.
   void read_traceback(std::int64_t begin) {
     check::DumpStack frames;
-    while (next_ < lines_.size()) {
-      const auto [number, line] = lines_[next_++];
-      if (std::optional<check::DumpFrame> frame = frame_in(line)) {
-        frames.push_back(*std::move(frame));
-        continue;
-      }
-      if (line.empty() || line.starts_with(' ')) {
-        continue;
-      }
-      if (const std::size_t place = line.find(spawned_ended); place != std::string_view::npos) {
-        add_spawned(line.substr(place), number);
-        return;
-      }
-      std::ranges::reverse(frames);
-      if (ReportedError* error = add(std::string(line) + "\n" + rest_of_message(), frames, number)) {
-        error->begin = begin;
-        error->is_traceback = true;
-        error->is_chained = has_one_of(before_, chained);
-        error->is_beside_main = has_one_of(before_, beside_main);
-        if (error->is_beside_main && error->fact.kind == Kind::raised) {
-          error->fact.kind = Kind::logged;
-        }
-      }
+    const LogLine* last = read_frames(frames);
+    if (last == nullptr) {
       return;
+    }
+    if (const std::size_t place = last->text.find(spawned_ended); place != std::string_view::npos) {
+      add_spawned(last->text.substr(place), last->number);
+      return;
+    }
+    ReportedError* error = add(std::string(last->text) + "\n" + rest_of_message(), frames, last->number);
+    if (error == nullptr) {
+      return;
+    }
+    error->begin = begin;
+    error->is_traceback = true;
+    error->is_chained = has_one_of(before_, chained);
+    error->is_raised_from = has(before_, raised_from);
+    error->is_beside_main = has_one_of(before_, beside_main);
+    if (error->is_beside_main && error->fact.kind == Kind::raised) {
+      error->fact.kind = Kind::logged;
+    }
+    if (const std::size_t place = last->text.find(caught); place != std::string_view::npos) {
+      read_original(last->text.substr(place), error->fact);
+    } else if (is_of_data_worker(frames) && !has(error->fact.text, "worker")) {
+      error->fact.text += ", while reading from a DataLoader worker";
+    }
+  }
+
+  // `where`: ": Caught OSError in DataLoader worker process 1."
+  void read_original(std::string_view where, LogFact& fact) {
+    const std::size_t place = where.find(" in ");
+    if (place == std::string_view::npos || next_ == lines_.size() ||
+        !lines_[next_].text.starts_with(original)) {
+      return;
+    }
+    ++next_;
+    check::DumpStack frames;
+    if (const LogLine* last = read_frames(frames)) {
+      where = where.substr(place + 1);
+      fact.text = fmt::format("{} ({})", summary_of(last->text), where.substr(0, where.rfind('.')));
+      fact.line = last->number;
+      const std::string site = site_of(frames);
+      fact.site = site.empty() ? fact.site : site;
     }
   }
 
@@ -342,11 +421,9 @@ class ErrorReader {
       const std::string_view sizes = std::string_view(text).substr(text.find(too_long) + too_long.size());
       fact.text = sizes.substr(0, std::min(sizes.find('.'), std::size_t{40}));
     }
-    // The call is the outermost of c10d; the site is the innermost of the program.
+    fact.site = site_of(frames);
     for (const check::DumpFrame& frame : frames) {
-      fact.op = is_c10d(frame) ? frame.function : fact.op;
-      fact.site =
-          fact.site.empty() && is_users(frame) ? fmt::format("{}:{}", frame.file, frame.line) : fact.site;
+      fact.op = is_c10d(frame) ? frame.function : fact.op;  // the outermost of c10d
     }
     return &errors_.back();
   }

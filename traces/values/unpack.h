@@ -13,8 +13,8 @@ bool is_packed(std::string_view bytes);
 // True if rollcall was built with zstd.
 bool reads_zstd();
 
-// Returns what other packing this is, with the command that unpacks it: "a tar archive; unpack it first (tar -xf)". Empty
-// if it is none.
+// Returns what other packing this is, and the command that unpacks it: "a tar archive; unpack it first (tar -xf)".
+// Empty if it is none.
 std::string_view other_packing(std::string_view bytes);
 
 // Returns the whole content of a packed file, kept in `into`, which never shrinks. Throws BadFile, with the offset in

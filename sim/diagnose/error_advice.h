@@ -1,0 +1,14 @@
+#pragma once
+
+// What to do about an error that a rank raised.
+
+#include <string>
+#include <string_view>
+
+namespace rollcall::check {
+
+// `text`: as Python prints it, "torch.OutOfMemoryError: CUDA out of memory. Tried ...". Knows errors of torch, CUDA and
+// the operating system that end many jobs; for others, the advice is to fix them.
+std::string advice_on_error(std::string_view text);
+
+}  // namespace rollcall::check
