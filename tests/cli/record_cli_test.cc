@@ -285,6 +285,24 @@ TEST_CASE("scripts begin their job in every way that torch has", "[record]") {
   }
 }
 
+TEST_CASE(
+    "scripts learn their rank from srun, mpirun or torchrun, and are not told of a cluster that they need "
+    "not",
+    "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  for (const std::string name : {"by_slurm_or_spawned", "by_slurm_or_torchrun", "by_both", "by_mpirun"}) {
+    INFO(name);
+    const Shell shell;
+    const Outcome outcome = shell.rollcall("record -n 4 -o out.json " + script("launched") + " " + name);
+    INFO(outcome.out << outcome.err);
+    CHECK(outcome.code == 0);
+    CHECK_THAT(outcome.out, Contains("4 ranks finished"));
+    CHECK_THAT(contents(shell.path("out.json")), Contains("all_reduce"));
+  }
+}
+
 TEST_CASE("of ranks that make the same calls only a sample is run, and the report says so", "[record]") {
   if (!has_torch()) {
     return;

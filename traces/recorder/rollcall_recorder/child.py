@@ -12,7 +12,7 @@ import warnings
 
 import torch
 
-from . import claims, data_dependence, hidden_gpus, install, kernels, spawn, started, threads, training
+from . import claims, data_dependence, hidden_gpus, install, kernels, other_launchers, spawn, started, threads, training
 from .call_site import HERE, call_site, is_users, stack_of, stack_of_error
 from .fake import FakeAnswers
 from .rank import Rank
@@ -64,35 +64,8 @@ def _set_environment(arguments, rank):
     host = rank // room
     place = {"RANK": rank, "LOCAL_RANK": rank % room, "GROUP_RANK": host, "ROLE_RANK": rank, "WORLD_SIZE": size,
              "LOCAL_WORLD_SIZE": min(room, size - host * room), "ROLE_WORLD_SIZE": size, "MASTER_PORT": 29500}
-    place.update(_of_other_launchers(arguments.script, place))
+    other_launchers.set_variables(arguments.script, place)
     os.environ.update({name: str(value) for name, value in place.items()}, MASTER_ADDR="localhost")
-
-
-# The names that other launchers use: SLURM's srun, and mpirun of Open MPI, MPICH, and MVAPICH2.
-_OTHER_NAMES = {
-    "SLURM_": {"SLURM_PROCID": "RANK", "SLURM_LOCALID": "LOCAL_RANK", "SLURM_NTASKS": "WORLD_SIZE", "SLURM_NPROCS": "WORLD_SIZE",
-               "SLURM_NODEID": "GROUP_RANK", "SLURM_NTASKS_PER_NODE": "LOCAL_WORLD_SIZE",
-               "SLURM_GPUS_ON_NODE": "LOCAL_WORLD_SIZE"},
-    "OMPI_": {"OMPI_COMM_WORLD_RANK": "RANK", "OMPI_COMM_WORLD_LOCAL_RANK": "LOCAL_RANK", "OMPI_COMM_WORLD_SIZE": "WORLD_SIZE",
-              "OMPI_COMM_WORLD_LOCAL_SIZE": "LOCAL_WORLD_SIZE"},
-    "PMI_": {"PMI_RANK": "RANK", "PMI_SIZE": "WORLD_SIZE"},
-    "MV2_": {"MV2_COMM_WORLD_RANK": "RANK", "MV2_COMM_WORLD_LOCAL_RANK": "LOCAL_RANK", "MV2_COMM_WORLD_SIZE": "WORLD_SIZE"},
-}
-
-
-def _of_other_launchers(script, place):
-    """Sets these only for scripts that mention them; otherwise libraries would take the run for a cluster's job."""
-    try:
-        with open(script, encoding="utf-8", errors="replace") as file:
-            source = file.read()
-    except OSError:
-        return {}  # running the script will report it
-    found = {name: place[ours] for prefix, names in _OTHER_NAMES.items() if prefix in source for name, ours in names.items()}
-    if "SLURM_" in source:
-        hosts = -(-place["WORLD_SIZE"] // max(1, place["LOCAL_WORLD_SIZE"]))
-        found.update(SLURM_JOB_ID=1, SLURM_NNODES=hosts, SLURM_JOB_NUM_NODES=hosts, SLURM_NODELIST="localhost",
-                     SLURM_JOB_NODELIST="localhost", SLURM_LAUNCH_NODE_IPADDR="127.0.0.1")
-    return found
 
 
 def _announce(arguments, console):
