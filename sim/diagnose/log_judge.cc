@@ -393,12 +393,7 @@ namespace {
 // True if the calls of all ranks with a dump agree, and the rank without one was sent more than it expected: its own
 // call was the smaller one.
 bool takes_the_blame_for_sizes(const std::vector<LogFact>& facts, const Diagnosis& diagnosis) {
-  RankSet aborted;
-  for (const LogFact& fact : facts) {
-    if (fact.kind == Kind::aborted) {
-      aborted.insert(fact.ranks);
-    }
-  }
+  const RankSet aborted = ranks_with(facts, Kind::aborted);
   return diagnosis.finding.kind == FindingKind::crashed_rank && !aborted.empty() &&
          diagnosis.finding.culprits == aborted;
 }
@@ -409,14 +404,19 @@ bool is_by_absence(const Diagnosis& diagnosis) {
          difference(diagnosis.finding.culprits, diagnosis.without_dump).empty();
 }
 
+// True if the log tells which errors ended the programs of the ranks that it blames.
+bool names_own_error(const std::vector<LogFact>& facts, const Diagnosis& log) {
+  return log.finding.kind == FindingKind::crashed_rank &&
+         difference(log.finding.culprits, ranks_with(facts, Kind::raised)).empty();
+}
+
 // For a log that names the same ranks as the recordings: true if it knows how their processes ended, or which error
 // ended their programs. That explains what the recordings show.
 bool explains(const std::vector<LogFact>& facts, const Diagnosis& log, const Diagnosis& diagnosis) {
   const bool knows_processes =
       has(facts, Kind::ended) || has(facts, Kind::exited) || has(facts, Kind::stopped);
-  const bool knows_error = log.finding.kind == FindingKind::crashed_rank &&
-                           diagnosis.finding.kind == FindingKind::stuck_host && log_shows_failure(facts) &&
-                           difference(log.finding.culprits, ranks_with(facts, Kind::raised)).empty();
+  const bool knows_error = diagnosis.finding.kind == FindingKind::stuck_host && log_shows_failure(facts) &&
+                           names_own_error(facts, log);
   return (knows_processes && log.confidence == Confidence::high) || knows_error;
 }
 
@@ -512,6 +512,11 @@ void weigh(const std::vector<LogFact>& facts, bool has_moved, Diagnosis& diagnos
       return;
     }
     agree(facts, *log, source, diagnosis);
+    if (is_by_absence(diagnosis) && names_own_error(facts, *log)) {  // that is why there is no dump
+      diagnosis.finding.cause = log->finding.cause;
+      diagnosis.finding.advice = log->finding.advice;
+      diagnosis.would_settle.clear();
+    }
     return;
   }
   // A stack is a view of a job that may be at work. If no rank waits in the recordings, it accuses no rank. A list of

@@ -63,4 +63,16 @@ TEST_CASE("what CUDA says of a rank on NCCL has advice as well", "[job-log][real
   CHECK_THAT(advice_in("nccl_libraries/ddp.unused/log"), Contains("find_unused_parameters=True"));
 }
 
+TEST_CASE("an error in the log of a rank without a dump is why it has none",
+          "[flight-recorder][real-dumps]") {
+  const fs::path folder = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/nccl_jobs/memory_runs_out";
+  const Diagnosis diagnosis =
+      check::judge_dump(read_recordings({(folder / "pickle").string(), (folder / "log").string()}).job);
+  CHECK(diagnosis.finding.culprits == RankSet{3});
+  CHECK_THAT(diagnosis.finding.headline, Contains("rank 3 left no dump"));
+  CHECK_THAT(diagnosis.finding.cause, StartsWith("torch.OutOfMemoryError: CUDA out of memory."));
+  CHECK_THAT(diagnosis.finding.advice, Contains("`rollcall predict`"));
+  CHECK(diagnosis.would_settle.empty());  // the log is there
+}
+
 }  // namespace rollcall::traces
