@@ -1,5 +1,6 @@
 #include "real/rank/record.h"
 
+#include <array>
 #include <concepts>
 #include <cstring>
 #include <stdexcept>
@@ -45,21 +46,69 @@ using Length = std::uint32_t;
 
 constexpr std::size_t record_bytes_max = std::size_t{64} << 20;
 
-// FNV-1a: short, and the same on every machine.
+// FNV-1a: short, and the same on every machine. A byte takes the hash h to (h ^ byte) * prime.
 class Digest {
  public:
   void add(const Storage& storage) {
     const std::size_t size = size_of(storage.dtype);
+    if (storage.form == Storage::Form::uniform && storage.numel > repeats_min) {
+      add_repeated(storage.value, size, storage.numel);
+      return;
+    }
     for (std::int64_t i = 0; i < storage.numel; ++i) {
       const Bits bits = storage.at(i);
       for (std::size_t byte = 0; byte < size; ++byte) {
-        hash_ = (hash_ ^ ((bits >> (8 * byte)) & 0xff)) * 0x100000001b3ULL;
+        hash_ = (hash_ ^ byte_of(bits, byte)) * prime;
       }
     }
   }
   std::uint64_t value() const { return hash_; }
 
  private:
+  static constexpr std::uint64_t prime = 0x100000001b3ULL;
+  static constexpr std::int64_t repeats_min = 10'000;  // fewer are added faster one by one
+
+  // What equal elements do to a hash whose lowest byte is known: `^` changes only that byte, so it adds a number that
+  // is known, too. Such steps can be joined: h * factor + term, and the lowest byte is `low` then.
+  struct Steps {
+    std::uint64_t factor = 1;
+    std::uint64_t term = 0;
+    std::uint8_t low = 0;
+
+    void add(std::uint64_t byte) {
+      const std::uint64_t added = (low ^ byte) - low;
+      factor *= prime;
+      term = (term + added) * prime;
+      low = static_cast<std::uint8_t>((low ^ byte) * prime);
+    }
+    Steps followed_by(const Steps& next) const {
+      return {factor * next.factor, term * next.factor + next.term, next.low};
+    }
+  };
+
+  static std::uint64_t byte_of(Bits bits, std::size_t byte) { return (bits >> (8 * byte)) & 0xff; }
+
+  // Doubles the number of elements that the steps are for.
+  void add_repeated(Bits bits, std::size_t size, std::int64_t count) {
+    std::array<Steps, 256> by_low;
+    for (std::size_t low = 0; low < by_low.size(); ++low) {
+      by_low[low].low = static_cast<std::uint8_t>(low);
+      for (std::size_t byte = 0; byte < size; ++byte) {
+        by_low[low].add(byte_of(bits, byte));
+      }
+    }
+    for (; count > 0; count /= 2) {
+      if (count % 2 == 1) {
+        const Steps& steps = by_low[hash_ & 0xff];
+        hash_ = hash_ * steps.factor + steps.term;
+      }
+      const std::array<Steps, 256> half = by_low;
+      for (std::size_t low = 0; low < by_low.size(); ++low) {
+        by_low[low] = half[low].followed_by(half[half[low].low]);
+      }
+    }
+  }
+
   std::uint64_t hash_ = 0xcbf29ce484222325ULL;
 };
 

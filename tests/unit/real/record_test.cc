@@ -76,6 +76,21 @@ TEST_CASE("equal results have equal digests, in whatever form they are kept", "[
   CHECK(digest_of({}) == 0);
 }
 
+TEST_CASE("the digest of many equal values is that of the same values one by one", "[real]") {
+  for (const Dtype dtype : {Dtype::uint8, Dtype::bfloat16, Dtype::float32, Dtype::int64}) {
+    for (const std::int64_t count : {9'999, 10'001, 65'536, 100'003}) {
+      for (const double value : {0.0, 1.0, 77.5}) {
+        CAPTURE(dtype, count, value);
+        const Tensor uniform = Tensor::full({count}, value, dtype);
+        const Tensor dense = uniform.clone();
+        dense.storage()->make_dense();
+        const Tensor before = Tensor::full({3}, 2.0, dtype);
+        CHECK(digest_of({before, uniform, before}) == digest_of({before, dense, before}));
+      }
+    }
+  }
+}
+
 TEST_CASE("a reduce has its result on the root only", "[real]") {
   const Tensor tensor = Tensor::ones({2});
   Op op;
