@@ -183,7 +183,7 @@ class TimelineMaker {
   std::vector<Time> bounds_of(const RankDump& rank) const {
     std::vector<Time> bounds(rank.records.size(), never);
     std::map<std::uint32_t, std::size_t> next;  // by group: the call after this one
-    const std::int64_t begin = begin_ == never ? 0 : begin_ + clocks_.at(rank.rank);
+    const std::int64_t begin = begin_of(rank.rank);
     std::map<std::uint32_t, Time> noticed;  // by group
     for (std::size_t i = rank.records.size(); i-- > 0 && begin_ != never;) {
       const DumpRecord& record = rank.records[i];
@@ -286,8 +286,11 @@ class TimelineMaker {
     return span;
   }
 
+  // When the job began, by the rank's clock; 0 if no call says when it was made.
+  std::int64_t begin_of(Rank rank) const { return begin_ == never ? 0 : begin_ + clocks_.at(rank); }
+
   void set_times(Rank rank, const DumpRecord& record, Time place, Span& span) const {
-    const std::int64_t begin = begin_ + clocks_.at(rank);
+    const std::int64_t begin = begin_of(rank);
     span.start =
         begin_ != never && record.created_ns > 0 ? std::max<Time>(record.created_ns - begin, 0) : place;
     span.issued = span.start;
