@@ -51,7 +51,7 @@ TEST_CASE("tensors on pretended GPUs say so, wherever they come from", "[record]
   if (!has_torch()) {
     return;
   }
-  for (const std::string name : {"converts", "uses_the_rest"}) {
+  for (const std::string name : {"converts", "uses_the_rest", "calculates_on_meta"}) {
     for (const std::string answers : {"--fake", "--simulate"}) {
       INFO(name << ' ' << answers);
       const Shell shell;

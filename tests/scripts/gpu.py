@@ -307,6 +307,18 @@ def makes_tensors_on_the_default_device():
     print("total", total.tolist(), "on", total.device)
 
 
+def calculates_on_meta():
+    meta = torch.device("meta")
+    scale = torch.arange(4.0, device="meta")  # before any tensor is on a GPU
+    assert (10 ** scale).device == (1.0 / scale).device == torch.outer(scale, scale).device == scale.double().device == meta
+    begin()
+    gpu = torch.ones(4, device="cuda")
+    assert (scale * 2).device == torch.zeros_like(scale).device == (nn.Linear(4, 2, device="meta").weight + 1).device == meta
+    model = nn.Linear(4, 2, device="meta").to_empty(device="cuda")
+    assert model.weight.device == (gpu * 2).device == torch.device("cuda", LOCAL_RANK)
+    dist.all_reduce(torch.empty_like(scale, device="cuda").fill_(1))
+
+
 def sends_sparse_gradients():
     begin()
     dist.all_reduce(torch.sparse_coo_tensor([[0]], [1.0], (4,)))

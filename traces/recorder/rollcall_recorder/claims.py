@@ -20,7 +20,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 _CLAIM = "_rollcall_device"
-_CPU = torch.device("cpu")
+_CPU, _META = torch.device("cpu"), torch.device("meta")
 _BASE = torch.Tensor.__mro__[1]  # where C++ defines the attributes of torch.Tensor
 _REAL_DEVICE = _BASE.device
 
@@ -252,7 +252,7 @@ class _FunctionMode(TorchFunctionMode):
                 claim(result, wanted)
             elif _CLAIM not in result.__dict__ and (
                     not _gpus.is_used or not _has_tensor((*arguments, *named.values()))):
-                result.__dict__[_CLAIM] = _CPU
+                result.__dict__[_CLAIM] = _META if result.is_meta else _CPU
         return result
 
 
