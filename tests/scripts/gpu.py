@@ -311,6 +311,9 @@ def calculates_on_meta():
     meta = torch.device("meta")
     scale = torch.arange(4.0, device="meta")  # before any tensor is on a GPU
     assert (10 ** scale).device == (1.0 / scale).device == torch.outer(scale, scale).device == scale.double().device == meta
+    weight = nn.Linear(4, 2).weight
+    weight.__dict__["requires_grad"] = False
+    assert nn.Parameter(weight.to("meta"), **weight.__dict__).device == meta  # as accelerate's init_empty_weights does
     begin()
     gpu = torch.ones(4, device="cuda")
     assert (scale * 2).device == torch.zeros_like(scale).device == (nn.Linear(4, 2, device="meta").weight + 1).device == meta

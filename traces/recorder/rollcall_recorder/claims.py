@@ -12,6 +12,7 @@ reports the current GPU as its device.
 """
 
 import contextlib
+import functools
 import sys
 import threading
 
@@ -530,7 +531,15 @@ def _replace_parse_to():
 
 
 def _replace_state():
-    """Keeps our claims out of pickles."""
+    """Keeps our claims out of pickles, and out of parameters that accelerate makes with the attributes of others
+    (big_modeling.py)."""
+    make = torch.nn.Parameter.__new__
+
+    @functools.wraps(make)
+    def new(cls, *arguments, **named):
+        return make(cls, *arguments, **{name: each for name, each in named.items() if not name.startswith("_rollcall_")})
+
+    torch.nn.Parameter.__new__ = new
     original = getattr(torch._utils, "_get_obj_state", None)
     if original is None:
         return
