@@ -125,6 +125,8 @@ def uses_the_rest():
     loader = torch.utils.data.DataLoader(torch.arange(8.0), batch_size=4, pin_memory=True)
     for batch in loader:
         dist.all_reduce(batch.cuda(non_blocking=True))
+    torch.cuda.cudart().cudaProfilerStart()
+    assert torch.empty(3, pin_memory=True).cuda(non_blocking=True).is_cuda
 
 
 def splits_its_model():

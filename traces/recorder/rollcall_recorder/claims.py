@@ -242,6 +242,8 @@ class _FunctionMode(TorchFunctionMode):
             return _make_device(arguments, named)
         wanted = None
         asked = named["device"] if named.get("device") is not None else _default_device(function)
+        if "pin_memory" in named:  # that takes a GPU
+            named = {name: each for name, each in named.items() if name != "pin_memory"}
         if asked is not None:
             wanted = _gpus.device(asked)
             if function in _FROM_TENSORS and arguments and isinstance(arguments[0], torch.Tensor):

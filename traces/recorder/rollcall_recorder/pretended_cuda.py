@@ -161,7 +161,8 @@ def _cuda(gpus):
         (None, ("manual_seed", "manual_seed_all", "seed", "seed_all", "_lazy_init", "init", "synchronize", "empty_cache",
                 "ipc_collect", "reset_peak_memory_stats", "reset_max_memory_allocated", "reset_max_memory_cached",
                 "reset_accumulated_memory_stats", "set_per_process_memory_fraction", "set_sync_debug_mode", "_sleep",
-                "_lazy_call", "_set_allocator_settings", "cudart")),
+                "_lazy_call", "_set_allocator_settings")),
+        (types.SimpleNamespace(cudaProfilerStart=lambda: 0, cudaProfilerStop=lambda: 0), ("cudart",)),
     )
     answers.update((name, _answer(value)) for value, names in constants for name in names)
     return answers
@@ -313,6 +314,12 @@ def _replace_parts_of_cuda():
     for module, values in parts.items():
         _replace_all(module, {name: _answer(value) for name, value in values.items()})
     _replace_all(torch.cuda.nvtx, {"range": lambda *_, **__: contextlib.nullcontext()})
+
+    class CUDAGraph:
+        def __init__(self, *_, **__):
+            raise NotImplementedError("rollcall: the pretended GPU captures no CUDA graphs; let the script do without them")
+
+    torch.cuda.CUDAGraph = torch.cuda.graphs.CUDAGraph = CUDAGraph
     if int(torch.__version__.partition(".")[0]) < 2:
         _without_scaling()
 
