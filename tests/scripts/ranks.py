@@ -7,13 +7,19 @@ import socket
 import subprocess
 import sys
 
-with socket.socket() as free:
-    free.bind(("127.0.0.1", 0))
-    port = free.getsockname()[1]
-size = sys.argv[1]
-python = sys.executable if importlib.util.find_spec("torch") else "/usr/bin/python3"
-common = dict(os.environ, WORLD_SIZE=size, MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), OMP_NUM_THREADS="1",
-              GLOO_SOCKET_IFNAME="lo", USE_LIBUV="0")  # Debian builds torch without libuv
-ranks = [subprocess.Popen([python, *sys.argv[2:]], env=dict(common, RANK=str(rank), LOCAL_RANK=str(rank)))
-         for rank in range(int(size))]
-sys.exit(max(rank.wait() != 0 for rank in ranks))
+
+def start(size, command, output=lambda rank: None):
+    """Starts the command as each rank, and returns the processes. `output`: the file that a rank prints to, or None."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    common = dict(os.environ, WORLD_SIZE=str(size), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), OMP_NUM_THREADS="1",
+                  GLOO_SOCKET_IFNAME="lo", USE_LIBUV="0")  # Debian builds torch without libuv
+    outputs = [output(rank) for rank in range(size)]
+    return [subprocess.Popen(command, stdout=outputs[rank], stderr=outputs[rank],
+                             env=dict(common, RANK=str(rank), LOCAL_RANK=str(rank))) for rank in range(size)]
+
+
+if __name__ == "__main__":
+    python = sys.executable if importlib.util.find_spec("torch") else "/usr/bin/python3"
+    sys.exit(max(rank.wait() != 0 for rank in start(int(sys.argv[1]), [python, *sys.argv[2:]])))

@@ -127,9 +127,7 @@ class FileReader {
   Outcome decode(const Candidate& file) {
     const std::string_view bytes = bytes_.read(file.path);
     if (const std::string_view packing = other_packing(bytes); !packing.empty()) {
-      Outcome outcome{std::nullopt, file.is_named ? std::string(packing) : "", {}};
-      outcome.is_unknown = !file.is_named;  // checkpoints are archives, too
-      return outcome;
+      return not_read(file.is_named ? std::string(packing) : "");  // checkpoints are archives, too
     }
     arena_.reset();
     const Rank rank = rank_of(file.path, bytes);
@@ -153,9 +151,7 @@ class FileReader {
       const bool was_meant =
           file.is_named ||
           (rank >= 0 && (bytes.empty() ? is_named_like_dump(file.path) : is_text(file.path)));
-      Outcome outcome{std::nullopt, was_meant ? unknown_format(bytes) : "", {}};
-      outcome.is_unknown = !was_meant;
-      return outcome;
+      return not_read(was_meant ? unknown_format(bytes) : "");
     }
     Outcome outcome{format->decode(source),
                     "",
@@ -175,6 +171,13 @@ class FileReader {
     }
     recording.dump.rank = *recording.rank;
     recording.dump.file = file.path;
+    return outcome;
+  }
+
+  // For a file of no known format. `problem`: empty if nobody meant it to be read.
+  static Outcome not_read(std::string problem) {
+    Outcome outcome{std::nullopt, std::move(problem), {}};
+    outcome.is_unknown = outcome.problem.empty();
     return outcome;
   }
 

@@ -31,11 +31,7 @@ struct Packing {
 constexpr std::array<Packing, 4> other_packings = {{
     {257, "ustar", "a tar archive; unpack it first (tar -xf)"},
     {0, "PK\x03\x04", "a zip archive; unpack it first (unzip)"},
-    {0,
-     std::string_view("\xfd"
-                      "7zXZ\0",
-                      6),
-     "compressed with xz; decompress it first (xz -d)"},
+    {0, std::string_view("\xfd\x37zXZ\0", 6), "compressed with xz; decompress it first (xz -d)"},
     {0, "BZh", "compressed with bzip2; decompress it first (bzip2 -d)"},
 }};
 
