@@ -87,7 +87,7 @@ OverflowWatch::OverflowWatch() {
   stack_t current{};
   sigaltstack(nullptr, &current);
   if ((current.ss_flags & SS_DISABLE) != 0) {  // otherwise there is one already, which serves as well
-    handlers_stack_ = std::make_unique<std::byte[]>(handlers_stack_bytes);
+    handlers_stack_ = std::make_unique_for_overwrite<std::byte[]>(handlers_stack_bytes);
     const stack_t own{.ss_sp = handlers_stack_.get(), .ss_flags = 0, .ss_size = handlers_stack_bytes};
     sigaltstack(&own, nullptr);
   }

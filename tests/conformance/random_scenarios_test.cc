@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <functional>
 #include <iostream>
 #include <sstream>
 #include <string>
@@ -26,6 +27,7 @@
 #include "scenarios/run/runner.h"
 #include "scenarios/variants/minimize.h"
 #include "sim/diagnose/dump_judge.h"
+#include "sim/fibers/rank_scheduler.h"
 #include "tests/catch.h"
 #include "tests/conformance/generated_scenarios.h"
 #include "tests/conformance/real_runs.h"
@@ -151,6 +153,15 @@ void check_agreement(const GeneratedScenario& generated) {
   }
 }
 
+// Calls `check` for each seed, on a thread whose stacks its runs share.
+void for_each(Seeds seeds, const std::function<void(std::uint64_t)>& check) {
+  sim::run_on_threads(1, [&](std::uint32_t) {
+    for (std::uint64_t seed = seeds.first; seed < seeds.first + seeds.count; ++seed) {
+      check(seed);
+    }
+  });
+}
+
 void list_slowest(std::vector<std::pair<double, std::uint64_t>> times) {
   std::ranges::sort(times, std::greater<>());
   times.resize(std::max<std::size_t>(times.size() / 100, 1));
@@ -165,14 +176,14 @@ TEST_CASE("whatever a scenario says, its run is the same each time, and its repo
           "[random-scenarios][fiber]") {
   const Seeds seeds{.count = number("ROLLCALL_SEEDS", 300)};
   std::vector<std::pair<double, std::uint64_t>> times;
-  for (std::uint64_t seed = seeds.first; seed < seeds.first + seeds.count; ++seed) {
+  for_each(seeds, [&](std::uint64_t seed) {
     const GeneratedScenario generated = generated_scenario(seed);
     INFO("seed " << seed << ": " << generated.text);
     const auto began = std::chrono::steady_clock::now();
     CHECK_NOTHROW(check_scenario(generated));
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - began;
     times.emplace_back(took.count(), seed);
-  }
+  });
   if (std::getenv("ROLLCALL_SEEDS") != nullptr) {
     list_slowest(std::move(times));
   }
@@ -183,11 +194,11 @@ TEST_CASE("whatever a scenario says, its run is the same each time, and its repo
 TEST_CASE("whatever a scenario says, a search, a smaller scenario and a recording agree with its run",
           "[random-scenarios][fiber]") {
   const Seeds seeds{.count = number("ROLLCALL_SEEDS", 300) / 10};
-  for (std::uint64_t seed = seeds.first; seed < seeds.first + seeds.count; ++seed) {
+  for_each(seeds, [](std::uint64_t seed) {
     const GeneratedScenario generated = generated_scenario(seed);
     INFO("seed " << seed << ": " << generated.text);
     CHECK_NOTHROW(check_agreement(generated));
-  }
+  });
 }
 
 // A real run takes a tenth of a second, so there are fewer of them.
