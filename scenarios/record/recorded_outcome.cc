@@ -151,10 +151,6 @@ std::optional<double> limit_of_waits(const traces::ScriptRecord& record) {
 
 std::optional<std::string> contradiction(const traces::ScriptRecord& record, const Report& run,
                                          const Report& scenario) {
-  // Recorded ranks begin their job without waiting; only the scenario waits for ranks that never begin.
-  if (!std::ranges::all_of(record.ranks, [](const ScriptRank& rank) { return !rank.backend.empty(); })) {
-    return std::nullopt;
-  }
   const bool goes_on = limit_of_waits(record).has_value();
   const bool anybody_failed = std::ranges::any_of(
       record.ranks, [](const ScriptRank& rank) { return recorded_state(rank) == State::raised; });

@@ -328,6 +328,10 @@ RecordedScript recorded_script(ScriptRecord record, const std::string& file, con
   result.remarks = remarks_of(record);
   const auto has_begun = [](const ScriptRank& rank) { return !rank.backend.empty(); };
   if (std::ranges::none_of(record.ranks, has_begun)) {
+    if (run != nullptr && std::holds_alternative<Deadlock>(run->verdict)) {  // in a store of the script's own
+      result.report = *run;
+      result.report.scenario = base_name(record.ranks.front().script);
+    }
     return result;
   }
   const ScenarioBuilder builder(record, file, timeline, cluster);

@@ -15,7 +15,8 @@ namespace rollcall::scenario {
 
 struct RecordedScript {
   std::string text;                  // the scenario; empty if no rank initialized a job
-  Report report;                     // of its run; if it does not reproduce the script, of the recorded run
+  Report report;                     // of its run; of the recorded run if it does not reproduce the script,
+                                     // or if there is none and the ranks wait for each other
   std::vector<std::string> remarks;  // about ranks that did not finish, and others
   std::string reservation;           // what the scenario fails to show of the script; may be empty
 };

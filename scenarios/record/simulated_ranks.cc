@@ -1,8 +1,6 @@
 #include "scenarios/record/simulated_ranks.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <deque>
 #include <filesystem>
 #include <iterator>
@@ -14,14 +12,16 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "scenarios/record/job_start.h"
 #include "scenarios/record/rank_link.h"
+#include "scenarios/record/rank_messages.h"
 #include "scenarios/record/script_calls.h"
 #include "sim/base/error.h"
 #include "sim/c10d/backend_traits.h"
-#include "sim/c10d/host_calls.h"
+#include "sim/c10d/collectives.h"
 #include "sim/c10d/rank_context.h"
+#include "sim/c10d/scope.h"
 #include "sim/engine/simulate.h"
-#include "sim/torch/torch_traits.h"
 #include "traces/values/json_value.h"
 #include "traces/values/value_access.h"
 
@@ -33,54 +33,17 @@ using traces::ScriptEnd;
 using traces::ScriptSite;
 using traces::Value;
 
-constexpr std::size_t line_bytes_max = std::size_t{64} << 20;
-
 // A rank that was told this often that nothing can move, and has not ended, never will.
 constexpr int last_resorts_max = 1000;
-constexpr double seconds_max = 1e6;
-
-// An error on its way to the script.
-struct Failure {
-  std::string type;
-  std::string message;
-};
 
 // Thrown for a rank that will not end.
 struct RankGoesOnForEver {};
 
-std::string notice_of(const ProcessKilled& death) {
-  const nlohmann::json answer = {{"killed", death.signal}, {"message", death.text}};
-  return answer.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-}
-
-// Values in the store may be any bytes, but lines are text.
-std::string to_hex(std::string_view bytes) {
-  std::string text;
-  for (const char byte : bytes) {
-    text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-  }
-  return text;
-}
-
-std::string from_hex(std::string_view text) {
-  std::string bytes;
-  for (std::size_t i = 0; i + 1 < text.size(); i += 2) {
-    unsigned value = 0;
-    std::from_chars(text.data() + i, text.data() + i + 2, value, 16);
-    bytes += static_cast<char>(value);
-  }
-  return bytes;
-}
-
 // State that the ranks share.
 struct Story {
   bool is_settled = false;  // nothing can move: from here on, ranks notice it as real ones would
+  bool all_have_initialized = true;
 };
-
-// Clamps to the time that a run may take.
-Duration duration_of(double seconds) {
-  return static_cast<Duration>(std::llround(std::clamp(seconds, 0.0, seconds_max) * 1e9));
-}
 
 // Runs `part`, which may park the rank, and returns what it throws, because a handler must not park.
 template <typename Part>
@@ -98,8 +61,10 @@ class RankServer {
  public:
   // `folder`: the folder in which the script was started; places in it are relative to it. `record`: the
   // rank's own. `compares`: calls are compared between ranks before they run.
-  RankServer(RankLink& link, std::string folder, std::string record, bool compares, const Story& story)
+  RankServer(RankLink& link, RankStart start, std::string folder, std::string record, bool compares,
+             const Story& story)
       : link_(link),
+        begun_(std::move(start)),
         folder_(std::move(folder) + "/"),
         record_(std::move(record)),
         compares_(compares),
@@ -107,6 +72,7 @@ class RankServer {
 
   // Serves until the rank ends, in the way that its record says. Throws what the script did not catch.
   void serve() {
+    begin();
     while (const std::optional<std::string> line = link_.line()) {
       arena_.reset();
       answer(traces::read_json(*line, arena_));
@@ -166,39 +132,46 @@ class RankServer {
       const ScriptCall& made = call(host);
       const std::optional<Failure> failure = failure_of([&] { made_.manage(made); });
       confirm(failure);
-    } else if (const Value* kind = find(message, "store")) {
-      ask_store(traces::text_or_empty(kind), message);
+    } else if (find(message, "store") != nullptr) {
+      answer_store(store_question(message));
+    } else if (find(message, "init") != nullptr) {
+      meet(traces::script_site(find(message, "site")));
     }
   }
 
-  void ask_store(std::string_view name, const Value& message) {
-    const std::optional<StoreCall::Kind> kind = parse_store_kind(name);
-    if (!kind) {
-      throw traces::BadFile(0, fmt::format("the store has no {}", name));
-    }
-    StoreCall call;
-    call.kind = *kind;
-    call.op.kind = call.kind == StoreCall::Kind::wait ? OpKind::store_wait : OpKind::store_get;
+  void answer_store(StoreQuestion question) {
+    StoreCall& call = question.call;
     call.op.rank = this_rank().rank;
-    store_sites_.push_back(traces::script_site(find(message, "site")));
+    store_sites_.push_back(std::move(question.site));
     call.op.site = site_of(store_sites_.back());
-    const auto [keys, count] = traces::items_of(find(message, "keys"));
-    for (std::uint32_t i = 0; i < count; ++i) {
-      call.keys.emplace_back(traces::text_or_empty(&keys[i]));
-    }
-    call.value = from_hex(traces::text_or_empty(find(message, "value")));
-    call.expected = from_hex(traces::text_or_empty(find(message, "expected")));
-    call.amount = traces::number_or(find(message, "amount"), 0);
-    if (const double limit = traces::real_or(find(message, "timeout"), 0); limit > 0) {
-      call.timeout = duration_of(limit);
-    }
     StoreReply reply;
-    const std::optional<Failure> failure = failure_of([&] { reply = this_rank().backend->store(call); });
-    if (failure) {
+    if (const std::optional<Failure> failure =
+            failure_of([&] { reply = this_rank().backend->store(call); })) {
       fail(*failure);
     } else {
-      succeed({{"value", to_hex(reply.value)}, {"number", reply.number}});
+      succeed(store_answer(reply));
     }
+  }
+
+  // Goes on where the rank was when the simulation began.
+  void begin() {
+    if (begun_.waits) {
+      answer_store(*std::move(begun_.waits));
+    }
+    if (begun_.has_initialized) {
+      meet(begun_.init_site);
+    }
+  }
+
+  // init_process_group waits for every rank of the job.
+  void meet(const ScriptSite& site) {
+    if (story_.all_have_initialized || std::exchange(has_met_, true)) {
+      return;
+    }
+    store_sites_.push_back(site);
+    const Site place = site_of(store_sites_.back());
+    const Scope scope("init_process_group");
+    last_resort_ = failure_of([&] { barrier({}, place).wait(); });
   }
 
   void confirm(const std::optional<Failure>& failure, bool refused = false) {
@@ -209,7 +182,6 @@ class RankServer {
     }
   }
 
-  // `refused`: the call did not reach any other rank. `ticket`: of the call that is waited for.
   void fail(const Failure& failure, bool refused = false, Ticket ticket = 0) {
     if (story_.is_settled) {
       last_resort_ = failure;
@@ -217,12 +189,7 @@ class RankServer {
         throw RankGoesOnForEver{};
       }
     }
-    const nlohmann::json answer = {{"error", failure.type},
-                                   {"message", failure.message},
-                                   {"refused", refused},
-                                   {"ticket", ticket},
-                                   {"last_resort", story_.is_settled}};
-    link_.say(answer.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
+    link_.say(failure_line(failure, {refused, ticket, story_.is_settled}));
   }
 
   // Includes the results of calls that the script does not wait for, or not yet.
@@ -361,6 +328,8 @@ class RankServer {
   }
 
   RankLink& link_;
+  RankStart begun_;
+  bool has_met_ = false;  // in init_process_group
   std::string folder_;
   std::string record_;
   bool compares_;
@@ -375,60 +344,6 @@ class RankServer {
   std::map<Ticket, Issued> issued_;
 };
 
-// The job that the rank's script initialized. Empty if it ends without one.
-struct Job {
-  std::string backend;
-  std::string torch;
-  bool detail = false;
-  double timeout_s = 0;   // 0: the backend's own
-  bool is_eager = false;  // on nccl: the rank gave a device_id
-};
-
-Job job_of(RankLink& link) {
-  traces::Arena arena(line_bytes_max);
-  while (const std::optional<std::string> line = link.line()) {  // nothing precedes it
-    arena.reset();
-    const Value said = traces::read_json(*line, arena);
-    if (const Value* init = find(said, "init")) {
-      return {std::string(traces::text_or_empty(init)),
-              std::string(traces::text_or_empty(find(said, "torch"))),
-              traces::text_or_empty(find(said, "debug")) == "DETAIL",
-              traces::real_or(find(said, "timeout"), 0), find(said, "eager") != nullptr};
-    }
-  }
-  return {};
-}
-
-// The backend on GPUs, if ranks differ. Ranks that do not reach it become silent.
-sim::Options options_of_job(std::vector<RankLink>& links, RankSet& silent) {
-  sim::Options options{.world_size = static_cast<Rank>(links.size())};
-  std::string_view backend = default_backend(DeviceType::cpu).name;
-  double timeout_s = 0;
-  std::size_t begun = 0;
-  std::size_t eager = 0;
-  for (std::size_t rank = 0; rank < links.size(); ++rank) {
-    try {
-      const Job job = job_of(links[rank]);
-      const BackendTraits* own = find_backend_traits(job.backend);
-      options.torch = nearest_torch_release(job.torch).value_or(options.torch);
-      options.debug = job.detail ? sim::DebugLevel::detail : options.debug;
-      backend = own != nullptr && own->device == DeviceType::cuda ? own->name : backend;
-      timeout_s = job.timeout_s > 0 ? job.timeout_s : timeout_s;
-      begun += job.backend.empty() ? 0 : 1;
-      eager += job.is_eager ? 1 : 0;
-    } catch (const RankIsSilent&) {
-      silent.insert(static_cast<Rank>(rank));
-    }
-  }
-  options.backend = backend;
-  options.eager_communicators = eager > 0 && eager == begun;
-  options.finished_ranks_exit = true;
-  if (const BackendTraits& traits = *find_backend_traits(backend); traits.raises_timeouts) {
-    options.timeout = timeout_s > 0 ? duration_of(timeout_s) : traits.timeout;
-  }
-  return options;
-}
-
 }  // namespace
 
 SimulatedRanks simulate_ranks(std::vector<real::Descriptor> connections, const std::string& records,
@@ -440,15 +355,18 @@ SimulatedRanks simulate_ranks(std::vector<real::Descriptor> connections, const s
   const std::string folder = traces::root_of_places(std::filesystem::current_path());
   SimulatedRanks result;
   try {
-    sim::Options options = options_of_job(links, result.silent);
+    JobStart start = start_job(links);
+    result.silent = start.silent;
+    sim::Options options = start.options;
     options.may_run_again = false;  // it is run by processes that have ended
     options.ranks_per_host = ranks_per_host;
     options.timeline = timeline;
-    Story story;
+    Story story{.all_have_initialized = start.all_have_initialized()};
     options.on_settled = [&](std::span<const RankClass::State>) { story.is_settled = true; };
     std::deque<RankServer> servers;
     for (std::size_t rank = 0; rank < links.size(); ++rank) {
-      servers.emplace_back(links[rank], folder, fmt::format("{}/rank{}.jsonl", records, rank),
+      servers.emplace_back(links[rank], std::move(start.ranks[rank]), folder,
+                           fmt::format("{}/rank{}.jsonl", records, rank),
                            options.debug == sim::DebugLevel::detail, story);
     }
     Rank ended = 0;
@@ -463,7 +381,7 @@ SimulatedRanks simulate_ranks(std::vector<real::Descriptor> connections, const s
         result.silent.insert(rank);
       } catch (const RankGoesOnForEver&) {  // it is ended from outside, like a rank that waits
       } catch (const ProcessKilled& killed) {
-        links[static_cast<std::size_t>(rank)].say(notice_of(killed));
+        links[static_cast<std::size_t>(rank)].say(death_line(killed));
         ++ended;
         throw;
       } catch (const traces::BadFile& problem) {

@@ -33,6 +33,7 @@ struct StoreCall {
   Op op{};
   Kind kind = Kind::get;
   std::vector<std::string> keys{};    // wait and check take several, num_keys none, the others one
+  std::string prefix{};               // num_keys: what the counted keys begin with
   std::string value{};                // set, compare_set
   std::string expected{};             // compare_set
   std::int64_t amount = 0;            // add

@@ -36,10 +36,17 @@ StoreReply StoreState::apply(const StoreCall& call) {
     case Kind::delete_key:
       return {.number = erase(call.keys.front()) ? 1 : 0};
     case Kind::num_keys:
-      return {.number = static_cast<std::int64_t>(values_.size())};
+      return {.number = count(call.prefix)};
   }
   expects(false, "a call on the store is of one of its kinds");
   return {};
+}
+
+std::int64_t StoreState::count(const std::string& prefix) const {
+  const auto first = values_.lower_bound(prefix);
+  const auto is_other = [&prefix](const auto& entry) { return !entry.first.starts_with(prefix); };
+  return prefix.empty() ? std::ssize(values_)
+                        : std::distance(first, std::find_if(first, values_.end(), is_other));
 }
 
 void StoreState::put(const std::string& key, std::string value) {

@@ -27,6 +27,7 @@ class StoreState {
 
  private:
   void put(const std::string& key, std::string value);
+  std::int64_t count(const std::string& prefix) const;
   bool erase(const std::string& key);
   std::int64_t add(const std::string& key, std::int64_t amount);
   std::string compare_set(const StoreCall& call);

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "sim/c10d/backend.h"
+#include "sim/c10d/store_state.h"
 #include "sim/cost/topology.h"
 #include "sim/engine/compute_times.h"
 #include "sim/engine/decisions.h"
@@ -75,6 +76,7 @@ struct Options {
   std::vector<Jitter> jitter{};
   std::vector<Crash> crashes{};  // of several for one rank, the earliest counts
   std::vector<Group> groups{};   // besides "world"
+  StoreState store{};            // what the store holds at the beginning
   DebugLevel debug = DebugLevel::off;
   // How many collective kernels a GPU can run at once; the others wait in launch order. 0: any number.
   int comm_slots = 0;

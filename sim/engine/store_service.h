@@ -25,7 +25,7 @@ struct StoreRequest {
 class StoreService {
  public:
   // `run` is borrowed.
-  explicit StoreService(Run& run) : run_(run) {}
+  explicit StoreService(Run& run) : run_(run), state_(run.options.store) {}
 
   // The rank is about to park. `call` and the request stay the rank's own until it is served or gives up.
   StoreRequest ask(Rank rank, const StoreCall& call);

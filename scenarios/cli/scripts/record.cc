@@ -304,12 +304,16 @@ ExitCode record_script(const CommandLine& line) {
     scenario::blame_threads(done.record, recorded.report.verdict);
     say_problems(done, recorded);
   }
-  if (recorded.text.empty()) {
+  const bool found_something = finding_of(recorded.report.verdict) != nullptr;
+  if (recorded.text.empty() && !found_something) {
     remark("rollcall: error: no rank called init_process_group, so there is nothing to write");
     return ExitCode::invalid;
   }
   say_stacks(done.record);
-  if (line.output.empty()) {
+  if (recorded.text.empty()) {
+    remark("rollcall: no rank called init_process_group, so there is no scenario");
+  }
+  if (line.output.empty() || recorded.text.empty()) {
     recorded.report.replay = line.test.command;  // there is no file to run
   } else {
     viz::write_file(line.output, [&](std::ostream& out) { out << recorded.text; });
@@ -320,7 +324,7 @@ ExitCode record_script(const CommandLine& line) {
     return ExitCode::interrupted;
   }
   write_report(line, reports, recorded.report);
-  return finding_of(recorded.report.verdict) == nullptr ? ExitCode::as_expected : ExitCode::differs;
+  return found_something ? ExitCode::differs : ExitCode::as_expected;
 }
 
 }  // namespace rollcall::cli

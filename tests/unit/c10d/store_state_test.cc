@@ -36,6 +36,16 @@ TEST_CASE("a key has the value it was last set to", "[store]") {
   CHECK(store.number(Kind::num_keys) == 1);
 }
 
+TEST_CASE("the keys of a part of the store are those that begin alike", "[store]") {
+  Keys store;
+  for (const std::string key : {"a/x", "b", "b/x", "b/y", "c/x"}) {
+    store.set(key, "1");
+  }
+  CHECK(store.apply({.kind = Kind::num_keys, .prefix = "b/"}).number == 2);
+  CHECK(store.apply({.kind = Kind::num_keys, .prefix = "d/"}).number == 0);
+  CHECK(store.number(Kind::num_keys) == 5);
+}
+
 TEST_CASE("adding makes a number, or goes on from one that is there", "[store]") {
   Keys store;
   CHECK(store.add("n", 3) == 3);

@@ -30,6 +30,15 @@ TEST_CASE("a key that one rank sets reaches those that wait for it", "[store][fi
   CHECK(count == 3);
 }
 
+TEST_CASE("a run may begin with keys in its store", "[store][fiber]") {
+  Options options = gloo(2);
+  options.store.apply({.kind = StoreCall::Kind::set, .keys = {"ready"}, .value = "yes"});
+  std::vector<std::string> got(2);
+  CHECK(kind(run(options, [&](Rank rank) { got[static_cast<std::size_t>(rank)] = Store().get("ready"); })) ==
+        "ok");
+  CHECK(got == std::vector<std::string>(2, "yes"));
+}
+
 TEST_CASE("who sets a key first does not depend on who runs first", "[store][fiber]") {
   std::vector<std::string> winners;
   for (const std::uint64_t seed : {0, 1, 2, 3}) {

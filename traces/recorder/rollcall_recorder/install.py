@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed.distributed_c10d as c10d
 
-from . import claims
+from . import claims, scripts_stores
 from .process_group import RecordingGroup
 
 BACKEND = "rollcall"
@@ -49,6 +49,7 @@ def install(rank):
     _register()
     if hasattr(c10d, "_store_based_barrier"):
         c10d._store_based_barrier = lambda *_, **__: None
+    scripts_stores.install(rank)
     _replace_helper(rank)
     _replace_init(rank)
     _replace_new_group(rank)
@@ -235,7 +236,6 @@ def _replace_init(rank):
         shared = rank.default_store()
         if hasattr(shared, "begins_with"):
             shared.begins_with(timeout if timeout is not None else _default_timeout(requested))
-            _replace_file_store(shared)
         original(BACKEND, store=shared, rank=rank.rank, world_size=rank.process_size, **extra, **bound)
         _say_backend(c10d._get_default_group(), requested)
         rank.is_initialized = True
@@ -266,17 +266,6 @@ def _type_of(device):
 def _default_timeout(backend):
     known = getattr(c10d, "_get_default_timeout", None)  # torch 1.x has one for all backends
     return c10d.default_pg_timeout if known is None else known(backend)
-
-
-def _replace_file_store(shared):
-    """Keeps the keys of a FileStore in the job's store. While a rank waits for a file, the simulator cannot know that
-    it waits for another rank."""
-
-    def file_store(path, world_size=-1):
-        return dist.PrefixStore(f"file://{path}", shared)
-
-    for module in [module for module in (dist, c10d) if hasattr(module, "FileStore")]:
-        module.FileStore = file_store
 
 
 def _seconds(timeout):

@@ -78,9 +78,12 @@ class Rank:
             self._says_threads = True
             self.record.say({"threads": True})
 
+    def is_own_process(self):
+        return os.getpid() == self._process
+
     def refuse_in_child(self):
         """Raises an error in a forked child, which shares its parent's record and answers and must not touch them."""
-        if os.getpid() != self._process:
+        if not self.is_own_process():
             raise RuntimeError(
                 f"rollcall: a process that rank {self.rank} forked calls torch.distributed; only the rank's own calls "
                 "can be recorded")

@@ -13,11 +13,13 @@ import json
 import os
 import signal
 import socket
+import sys
 import threading
 
 import torch
 
 from . import data_dependence, threads, touches
+from .call_site import call_site
 
 
 class SimulatorError(RuntimeError):
@@ -59,7 +61,8 @@ class SimulatedAnswers:
             said["eager"] = True
         with self._lock:
             self._say({"init": backend, "torch": torch.__version__,
-                       "debug": os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF"), **said})
+                       "debug": os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF"),
+                       "site": call_site(sys._getframe(1)).describe(), **said})
 
     def start(self, call, blocks):
         with self._lock:

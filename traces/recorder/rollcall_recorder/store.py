@@ -13,19 +13,27 @@ from .call_site import call_site
 
 
 _kept = []  # C++ keeps the base object of a store alive, but not the attributes that Python adds to it
+STORE_ERROR = getattr(dist, "DistStoreError", RuntimeError)
 
 
 def store_of(rank):
-    if hasattr(rank.answers, "ask_store"):
-        store = SimulatedStore(rank.answers)
-    else:
-        store = LonelyStore(rank) if rank.answers is not None else dist.HashStore()
-    _kept.append(store)
-    return store
+    if rank.answers is None:
+        return dist.HashStore()
+    return kind_of_store(rank)(rank)
+
+
+def kind_of_store(rank):
+    return SimulatedStore if hasattr(rank.answers, "ask_store") else LonelyStore
 
 
 class _Store(dist.Store):
-    """The methods that both stores have, under the names that C++ calls."""
+    """What both stores have in common: `prefix` begins the names of their keys, and C++ calls some methods by these
+    names."""
+
+    def __init__(self, rank, prefix):
+        super().__init__()
+        _kept.append(self)
+        self._rank, self._prefix = rank, prefix
 
     def deleteKey(self, key):
         return self.delete_key(key)
@@ -42,10 +50,14 @@ class _Store(dist.Store):
 class LonelyStore(_Store):
     """Holds the keys that this rank sets. A rank that waits for another rank's key depends on what the others do."""
 
-    def __init__(self, rank):
-        super().__init__()
-        self._rank = rank
-        self._values = {}
+    _parts = {}  # by prefix
+
+    def __init__(self, rank, prefix=""):
+        super().__init__(rank, prefix)
+        self._values = self._parts.setdefault(prefix, {}) if prefix else {}
+
+    def begins_with(self, timeout):
+        self.set_timeout(timeout)
 
     def set(self, key, value):
         self._values[key] = _bytes_of(value)
@@ -81,13 +93,13 @@ class LonelyStore(_Store):
 
 
 class SimulatedStore(_Store):
-    def __init__(self, answers):
-        super().__init__()
-        self._answers = answers
+    def __init__(self, rank, prefix=""):
+        super().__init__(rank, prefix)
+        self._answers = rank.answers
         self._usual_timeout = self.timeout  # with this timeout, a rank waits until no rank can make progress any more
 
     def begins_with(self, timeout):
-        """Sets the timeout that init_process_group gives to the job's store."""
+        """Sets the timeout that the store is created with."""
         self.set_timeout(timeout)
         self._usual_timeout = self.timeout
 
@@ -115,6 +127,10 @@ class SimulatedStore(_Store):
     def num_keys(self):
         return self._ask("num_keys", [])["number"]
 
+    def wait_for(self, key, late):
+        """Waits for a key. `late`: the error to raise if no rank sets it."""
+        self._ask("wait", [key], timeout=self._own_timeout(), late=late)
+
     def _own_timeout(self):
         return None if self.timeout == self._usual_timeout else self.timeout
 
@@ -122,22 +138,24 @@ class SimulatedStore(_Store):
     def _bytes(answer):
         return bytes.fromhex(answer["value"])
 
-    def _ask(self, kind, keys, value=b"", expected=b"", amount=0, timeout=None):
-        question = {"store": "store_" + kind, "keys": keys, "value": _bytes_of(value).hex(),
-                    "expected": _bytes_of(expected).hex(), "amount": amount,
+    def _ask(self, kind, keys, value=b"", expected=b"", amount=0, timeout=None, late=None):
+        question = {"store": "store_" + kind, "keys": [self._prefix + key for key in keys], "prefix": self._prefix,
+                    "value": _bytes_of(value).hex(), "expected": _bytes_of(expected).hex(), "amount": amount,
                     "site": call_site(sys._getframe(2)).describe()}
         if timeout is not None:
             question["timeout"] = timeout.total_seconds()
         try:
             return self._answers.ask_store(question)
         except RuntimeError as error:
-            if str(error) != "Socket Timeout" or not hasattr(dist, "DistStoreError"):
+            if str(error) != "Socket Timeout" or (late is None and STORE_ERROR is RuntimeError):
                 raise
-        waited = round((timeout or self.timeout).total_seconds() * 1000)
-        text = f"wait timeout after {waited}ms, keys: {', '.join('/' + key for key in keys)}"  # TCPStore.cpp of torch 2
+        if late is None:
+            waited = round((timeout or self.timeout).total_seconds() * 1000)
+            listed = ", ".join("/" + key for key in keys)
+            late = STORE_ERROR(f"wait timeout after {waited}ms, keys: {listed}")  # TCPStore.cpp of torch 2
         if self._answers.last_resort is not None:
-            self._answers.last_resort = text
-        raise dist.DistStoreError(text)
+            self._answers.last_resort = str(late)
+        raise late
 
 
 def _bytes_of(value):

@@ -234,14 +234,17 @@ TEST_CASE("two runs that end alike with different verdicts contradict each other
   CHECK_THAT(script.text, !Contains("does not do"));
 }
 
-TEST_CASE("only the scenario waits for ranks that never begin the job", "[scenarios][record]") {
+TEST_CASE("both the recorded run and the scenario wait for ranks that never begin the job",
+          "[scenarios][record]") {
   std::string absent = record_of(1, 2, {finished});
   absent.erase(absent.find(R"({"init")"), absent.find(finished) - absent.find(R"({"init")"));
   Report run;
   run.world_size = 2;
+  run.verdict = Deadlock{};
   const RecordedScript script =
-      scripted({record_of(0, 2, {call(0, "all_reduce"), R"(["c",0])", finished}), absent}, &run);
+      scripted({record_of(0, 2, {call(0, "all_reduce"), R"(["c",0])", stuck}), absent}, &run);
   CHECK(verdict_word(script.report.verdict) == "deadlock");
+  CHECK_THAT(script.text, !Contains("does not do"));
   CHECK(to_string(finding(script).culprits) == "1");
 }
 

@@ -1,0 +1,130 @@
+// Scripts that create stores of their own. The same script on real processes prints the same lines (measured with torch
+// 1.13, 2.6 and 2.14): STORES_PORT=31000 tests/scripts/ranks.py 3 tests/scripts/stores.py NAME
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/catch.h"
+#include "tests/scripts.h"
+
+namespace rollcall::test {
+namespace {
+
+using nlohmann::json;
+
+Outcome recorded(const Shell& shell, const std::string& name,
+                 const std::string& options = "-n 3 --simulate") {
+  return shell.rollcall("record --patience 20s -o out.json " + options + " " + script("stores") + " " + name);
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t times = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) {
+    ++times;
+  }
+  return times;
+}
+
+}  // namespace
+
+TEST_CASE("stores that a script creates are the same on all simulated ranks", "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  struct Job {
+    std::string name;
+    std::vector<std::string> printed;  // by every rank
+  };
+  const std::vector<Job> jobs = {
+      {"begins_with_its_own", {"3.0 127.0.0.1 True True True", "end"}},
+      {"rendezvouses", {"b'here'", "end"}},
+      {"keeps_them_apart", {"b'first' b'second' 0", " 3\n", "end"}},
+      {"asks_again_and_again", {"all have come", "end"}},
+      {"waits_for_no_worker", {"b'lr=3'", "end"}},
+      {"chooses_a_port", {"True", "end"}},
+      {"meets_in_a_file", {"end"}},
+      {"serves_twice", {"end"}},
+  };
+  for (const Job& job : jobs) {
+    INFO(job.name);
+    const Shell shell;
+    const Outcome outcome = recorded(shell, job.name);
+    INFO(outcome.out << outcome.err);
+    CHECK(outcome.code == 0);
+    for (const std::string& line : job.printed) {
+      INFO(line);
+      CHECK(count(outcome.err, line) == 3);
+    }
+  }
+}
+
+TEST_CASE("only one server can listen on a port, and a script may catch that", "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  const Shell shell;
+  const Outcome outcome = recorded(shell, "serves_twice");
+  CHECK(count(outcome.err, "Error True") == 1);
+}
+
+TEST_CASE("ranks that run alone have stores, too, and are run together if they need a key of another one",
+          "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  const Shell shell;
+  CHECK(recorded(shell, "begins_with_its_own", "-n 3 --fake").code == 0);
+  const Outcome together = recorded(shell, "waits_for_no_worker", "-n 17");
+  INFO(together.out << together.err);
+  CHECK(together.code == 0);
+  CHECK(count(together.err, "b'lr=3'") >= 17);
+}
+
+TEST_CASE("a store without a server, or without a worker, gives up as the real one does", "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  const bool is_torch_1 = recorded_torch().starts_with("1.");
+  const Shell shell;
+  const Outcome alone = recorded(shell, "has_no_server");
+  INFO(alone.err);
+  CHECK(count(alone.err, is_torch_1 ? "TimeoutError" : "DistNetworkError") == 3);
+  CHECK_THAT(alone.err, Contains("no rank called init_process_group"));
+  const Outcome lacking = recorded(shell, "lacks_a_worker");
+  INFO(lacking.err);
+  const std::string error =
+      "DistStoreError Timed out after 6 seconds waiting for clients. 1/3 clients joined.";
+  CHECK(count(lacking.err, error) == (is_torch_1 ? 0 : 1));
+}
+
+TEST_CASE("a wait for a store before the job begins is a deadlock, at the line that waits", "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  for (const std::string name : {"waits_before_the_job", "never_begins"}) {
+    INFO(name);
+    const Shell shell;
+    const Outcome outcome = recorded(shell, name, "-n 3 --simulate --format json");
+    INFO(outcome.out << outcome.err);
+    CHECK(outcome.code == 1);
+    CHECK(json::parse(outcome.out).at("verdict") == "deadlock");
+    CHECK_THAT(outcome.out, Contains("TCPStore on port 29511"));
+    CHECK_THAT(outcome.out, Contains("init_process_group"));
+  }
+}
+
+TEST_CASE("if no rank begins the job, the wait for its store is still reported", "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  const Shell shell;
+  const Outcome outcome = recorded(shell, "serves_nobody");
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.code == 1);
+  CHECK_THAT(outcome.out, Contains("no rank sets key TCPStore on port 29511: server"));
+  CHECK_THAT(outcome.err, Contains("there is no scenario"));
+}
+
+}  // namespace rollcall::test
