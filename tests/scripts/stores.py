@@ -20,7 +20,7 @@ LIMIT = datetime.timedelta(seconds=5)
 def tcp(size=None, is_server=rank == 0, port=PORT, **named):
     if dist.TCPStore.__module__ == "torch._C._distributed_c10d" and hasattr(dist, "DistStoreError"):
         named["use_libuv"] = False  # Debian builds torch without it
-    return dist.TCPStore("127.0.0.1", port, size, is_server, timeout=LIMIT, **named)
+    return dist.TCPStore("127.0.0.1", port, size, is_server, timeout=LIMIT, **named)  # MISTAKE connects
 
 
 def finishes():
@@ -107,7 +107,7 @@ def meets_in_a_file():
 
 def has_no_server():
     try:
-        tcp(is_server=False)  # MISTAKE has_no_server
+        tcp(is_server=False)
     except (RuntimeError, TimeoutError) as error:
         print(type(error).__name__)
 
@@ -115,7 +115,7 @@ def has_no_server():
 def lacks_a_worker():
     try:
         if rank == 0:
-            tcp(world)  # MISTAKE lacks_a_worker
+            tcp(world)
     except RuntimeError as error:
         print(type(error).__name__, error)
 
@@ -124,7 +124,7 @@ def waits_before_the_job():
     """Rank 0 sets the key after init_process_group, which waits for rank 1."""
     store = tcp(wait_for_workers=False)
     if rank == 1:
-        store.get("settings")  # MISTAKE waits_before_the_job
+        store.get("settings")  # MISTAKE settings
     dist.init_process_group("gloo", store=dist.PrefixStore("job", store), rank=rank, world_size=world)
     if rank == 0:
         store.set("settings", "lr=3")
@@ -132,12 +132,12 @@ def waits_before_the_job():
 
 
 def never_begins():
-    tcp(world + 1)  # MISTAKE never_begins
+    tcp(world + 1)
     dist.init_process_group("gloo")
 
 
 def serves_nobody():
-    tcp(is_server=False)  # MISTAKE serves_nobody
+    tcp(is_server=False)
     dist.init_process_group("gloo")
 
 

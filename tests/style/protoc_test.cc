@@ -5,21 +5,10 @@
 #include <string>
 
 #include "tests/catch.h"
+#include "tests/count.h"
 #include "tests/shell.h"
 
 namespace rollcall::test {
-
-namespace {
-
-std::ptrdiff_t count(const std::string& text, const std::string& word) {
-  std::ptrdiff_t found = 0;
-  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
-    ++found;
-  }
-  return found;
-}
-
-}  // namespace
 
 TEST_CASE("protoc decodes a .pftrace and knows every field of it", "[cli][fiber][trace]") {
   if (std::system("protoc --version > /dev/null 2>&1") != 0) {

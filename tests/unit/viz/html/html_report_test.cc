@@ -5,12 +5,15 @@
 #include <sstream>
 
 #include "tests/catch.h"
+#include "tests/count.h"
 #include "tests/unit/viz/recorded_calls.h"
 #include "tests/unit/viz/sample_reports.h"
 
 namespace rollcall::viz {
 
 namespace {
+
+using test::count;
 
 std::string page(const Report& report) {
   std::ostringstream out;
@@ -24,14 +27,6 @@ std::string static_text(const Report& report) {
   const std::size_t begin = html.find("<main>");
   const std::string content = html.substr(begin, html.find("</main>") - begin);
   return std::regex_replace(content, std::regex("<[^>]*>"), "");
-}
-
-std::size_t count(const std::string& text, const std::string& word) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
-    ++found;
-  }
-  return found;
 }
 
 }  // namespace
