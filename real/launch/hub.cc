@@ -20,10 +20,6 @@ void send_to(const Descriptor& connection, const Frame& content) {
   }
 }
 
-bool waits_for_keys(const StoreCall& call) {
-  return call.kind == StoreCall::Kind::get || call.kind == StoreCall::Kind::wait;
-}
-
 }  // namespace
 
 void Hub::listen(const std::string& address, std::uint16_t port, std::string token) {
@@ -123,7 +119,7 @@ void Hub::answer_all() {
 bool Hub::answer(Client& client) {
   const Request& request = *client.request;
   Frame reply{FrameKind::answer, {}, {}};
-  if (waits_for_keys(request.call) && !request.store->missing(request.call.keys).empty()) {
+  if (!request.store->awaited_by(request.call).empty()) {
     if (!request.until || clock_.now() < *request.until) {
       return false;
     }

@@ -45,7 +45,7 @@ class Beginning {
     return start_.waits ? answer(store) : read(store);
   }
 
-  void is_silent() { is_over_ = true; }
+  void leave_alone() { is_over_ = true; }
   const Job& job() const { return job_; }
   RankStart take() { return std::move(start_); }
 
@@ -77,8 +77,7 @@ class Beginning {
   // Answers the question, unless a key is missing.
   bool answer(StoreState& store) {
     const StoreCall& call = start_.waits->call;
-    const bool waits = call.kind == StoreCall::Kind::get || call.kind == StoreCall::Kind::wait;
-    if ((waits && !store.missing(call.keys).empty()) || asked_ >= asked_max) {
+    if (asked_ >= asked_max || !store.awaited_by(call).empty()) {
       return false;
     }
     try {
@@ -143,7 +142,7 @@ JobStart start_job(std::vector<RankLink>& links) {
         has_moved |= ranks[rank].step(store);
       } catch (const RankIsSilent&) {
         start.silent.insert(static_cast<Rank>(rank));
-        ranks[rank].is_silent();
+        ranks[rank].leave_alone();
       }
     }
   }

@@ -22,8 +22,8 @@ struct RankStart {
 };
 
 struct JobStart {
-  sim::Options options;          // with the store's contents, and the backend on GPUs if ranks differ
-  std::vector<RankStart> ranks;  // of those that are not silent
+  sim::Options options;  // with the store's contents, and the backend on GPUs if ranks differ
+  std::vector<RankStart> ranks;
   RankSet silent;
 
   // init_process_group waits for every rank of the job, so it matters only if one does not call it.

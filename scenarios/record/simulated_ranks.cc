@@ -357,7 +357,7 @@ SimulatedRanks simulate_ranks(std::vector<real::Descriptor> connections, const s
   try {
     JobStart start = start_job(links);
     result.silent = start.silent;
-    sim::Options options = start.options;
+    sim::Options options = std::move(start.options);
     options.may_run_again = false;  // it is run by processes that have ended
     options.ranks_per_host = ranks_per_host;
     options.timeline = timeline;

@@ -17,6 +17,11 @@ std::vector<std::string> StoreState::missing(const std::vector<std::string>& key
   return missing;
 }
 
+std::vector<std::string> StoreState::awaited_by(const StoreCall& call) const {
+  const bool waits = call.kind == StoreCall::Kind::get || call.kind == StoreCall::Kind::wait;
+  return waits ? missing(call.keys) : std::vector<std::string>();
+}
+
 StoreReply StoreState::apply(const StoreCall& call) {
   using Kind = StoreCall::Kind;
   switch (call.kind) {

@@ -16,6 +16,8 @@ class StoreState {
  public:
   // Returns those of `keys` that do not exist.
   std::vector<std::string> missing(const std::vector<std::string>& keys) const;
+  // Returns those that the call has to wait for: only get and wait do.
+  std::vector<std::string> awaited_by(const StoreCall& call) const;
 
   // Applies the call and returns its reply. The keys of a get exist. Throws ValueError for an add to a value that is
   // not a number.

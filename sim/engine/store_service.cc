@@ -40,14 +40,12 @@ void StoreService::serve_all() {
 }
 
 bool StoreService::is_servable(Rank rank, const StoreCall& call) {
-  if (call.kind == StoreCall::Kind::get || call.kind == StoreCall::Kind::wait) {
-    std::vector<std::string> missing = state_.missing(call.keys);
-    if (!missing.empty()) {
-      run_.notes->store_waits[static_cast<std::size_t>(rank)].keys = std::move(missing);
-      return false;
-    }
+  std::vector<std::string> awaited = state_.awaited_by(call);
+  if (awaited.empty()) {
+    return true;
   }
-  return true;
+  run_.notes->store_waits[static_cast<std::size_t>(rank)].keys = std::move(awaited);
+  return false;
 }
 
 void StoreService::serve_one(Rank rank) {

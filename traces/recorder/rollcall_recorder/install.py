@@ -234,8 +234,7 @@ def _replace_init(rank):
             rank.answers.new_group(rank.world, list(range(rank.process_size)), timeout)
         extra = {"timeout": timeout} if timeout is not None else {}
         shared = rank.default_store()
-        if hasattr(shared, "begins_with"):
-            shared.begins_with(timeout if timeout is not None else _default_timeout(requested))
+        shared.begins_with(timeout if timeout is not None else _default_timeout(requested))
         original(BACKEND, store=shared, rank=rank.rank, world_size=rank.process_size, **extra, **bound)
         _say_backend(c10d._get_default_group(), requested)
         rank.is_initialized = True
