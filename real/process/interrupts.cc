@@ -64,8 +64,10 @@ Interrupts::Interrupts() {
   for (std::size_t i = 0; i < signals.size(); ++i) {
     ::sigaction(signals[i], nullptr, &before_[i]);
   }
-  for (const int signal : signals) {
-    ::sigaction(signal, &action, nullptr);
+  for (std::size_t i = 0; i < signals.size(); ++i) {
+    if (signals[i] != SIGHUP || before_[i].sa_handler != SIG_IGN) {  // nohup
+      ::sigaction(signals[i], &action, nullptr);
+    }
   }
 }
 

@@ -20,8 +20,11 @@ namespace {
 
 // In the child: undoes what the parent set up for itself.
 void prepare_child(pid_t parent, ChildProcess::Interrupt interrupt) {
-  for (const int signal : {SIGABRT, SIGHUP, SIGTERM}) {
+  for (const int signal : {SIGABRT, SIGTERM}) {
     std::signal(signal, SIG_DFL);
+  }
+  if (std::signal(SIGHUP, SIG_DFL) == SIG_IGN) {  // nohup means the children as well
+    std::signal(SIGHUP, SIG_IGN);
   }
   std::signal(SIGINT, interrupt == ChildProcess::Interrupt::ends ? SIG_DFL : SIG_IGN);
   std::signal(SIGPIPE, SIG_IGN);  // as in Python: a closed connection is an error of the call

@@ -54,8 +54,11 @@ void on_abort(int) {
 
 int main(int argc, char** argv) {
   reserve_standard_streams();
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+  for (const int signal : {SIGINT, SIGTERM}) {
     std::signal(signal, on_interrupt);
+  }
+  if (std::signal(SIGHUP, on_interrupt) == SIG_IGN) {  // nohup
+    std::signal(SIGHUP, SIG_IGN);
   }
   std::signal(SIGABRT, on_abort);
   for (const int signal : {SIGPIPE, SIGXFSZ}) {  // a closed pipe, a limit on files (ulimit -f):

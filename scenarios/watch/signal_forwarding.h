@@ -11,20 +11,27 @@ namespace rollcall::watch {
 
 constexpr std::array<int, 6> forwarded_signals = {SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2};
 
-// While one exists, signals to this process are forwarded to `job`, except those from the terminal, which sends them to
-// the job as well. There can be one.
+// While one exists, signals to this process are forwarded to a job, except those from the terminal, which sends them to
+// the job as well. A signal that arrives before the job is known waits until then. There can be one. It is created
+// before the job's process, by a process with a single thread.
 class SignalForwarding {
  public:
-  explicit SignalForwarding(pid_t job);
+  SignalForwarding();
   ~SignalForwarding();
   SignalForwarding(const SignalForwarding&) = delete;
   SignalForwarding& operator=(const SignalForwarding&) = delete;
+
+  // To be called once, when the job's process has been created.
+  void forward_to(pid_t job);
+
+  // In the job's process: takes signals again, as this process did before.
+  static void end_in_job();
 
   // True if the job was told to end, now or while an earlier one existed: the reason for its end is known then.
   static bool told_to_end();
 
  private:
-  std::array<struct sigaction, forwarded_signals.size()> before_{};
+  std::array<struct sigaction, forwarded_signals.size()> before_{};  // set with the job
 };
 
 }  // namespace rollcall::watch

@@ -60,10 +60,8 @@ std::string folder_for_rings() {
 void become_job(const std::vector<std::string>& command, const std::string& hook,
                 const std::string& records) {
   ::prctl(PR_SET_PDEATHSIG, 0);
-  for (const int signal : forwarded_signals) {
-    std::signal(signal, SIG_DFL);
-  }
   std::signal(SIGPIPE, SIG_DFL);
+  SignalForwarding::end_in_job();
   const char* path = std::getenv("PYTHONPATH");
   ::setenv("PYTHONPATH", (path == nullptr || *path == '\0' ? hook : hook + ":" + path).c_str(), 1);
   ::setenv("ROLLCALL_RINGS", records.c_str(), 1);
@@ -127,10 +125,11 @@ int WatchedJob::run() {
     listener_.remark(fmt::format("the job is shown at {}", page_->url()));
   }
   const std::string hook = scenario::unpack_recorder(package_.path()) + "/hook";
+  std::optional<SignalForwarding> forwarding(std::in_place);
   real::ChildProcess job([&] { become_job(options_.command, hook, records_); });
-  const real::Descriptor end = job.watch();
+  forwarding->forward_to(job.id());
   {
-    const SignalForwarding forwarding(job.id());
+    const real::Descriptor end = job.watch();
     if (options_.shows_row && StatusRow::is_possible(STDERR_FILENO)) {
       row_.emplace(STDERR_FILENO);
     }
@@ -144,6 +143,7 @@ int WatchedJob::run() {
     while (::poll(&ended, 1, -1) < 0 && errno == EINTR) {
     }
   }
+  forwarding.reset();
   const int status = job.wait();
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   if (code == real::no_such_program && ranks_.empty()) {

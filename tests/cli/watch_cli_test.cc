@@ -164,6 +164,24 @@ TEST_CASE("a signal for the supervisor reaches the job", "[watch][cli]") {
   CHECK(outcome.out == "got it\ncode 3\n");
 }
 
+TEST_CASE("a signal that comes as the job begins reaches it", "[watch][cli]") {
+  const Shell shell;
+  for (int i = 0; i < 20; ++i) {
+    const Outcome outcome = shell.run("'" ROLLCALL_CLI
+                                      "' watch -- sh -c 'trap \"echo got it; exit 3\" TERM; kill -TERM "
+                                      "$PPID; while :; do sleep 0.05; done'; echo code $?");
+    CHECK(outcome.out == "got it\ncode 3\n");
+  }
+}
+
+TEST_CASE("what nohup starts lives on when its terminal is closed", "[watch][cli]") {
+  const Shell shell;
+  const Outcome outcome =
+      shell.run("trap '' HUP; '" ROLLCALL_CLI
+                "' watch -- sh -c 'kill -HUP $PPID $$; sleep 0.2; echo alive'; echo code $?");
+  CHECK(outcome.out == "alive\ncode 0\n");
+}
+
 TEST_CASE("a supervisor that is killed leaves the job alone", "[watch][cli]") {
   const Shell shell;
   const Outcome outcome =
