@@ -1,6 +1,8 @@
 #include "sim/diagnose/list_replay.h"
 
 #include <algorithm>
+#include <iterator>
+#include <numeric>
 #include <optional>
 #include <tuple>
 
@@ -128,9 +130,19 @@ class ListReplay::Run {
   }
 
   void meet(Rank rank, const Item& item) {
+    if (job_.is_unknown_[static_cast<std::size_t>(rank)]) {
+      go_on(rank, 1);  // nobody waits for it
+      return;
+    }
+    const std::vector<Rank>& members = job_.members_[item.group];
+    if (!std::ranges::binary_search(members, rank)) {
+      disagreements_.push_back({rank});  // an edit that gives it a call of others
+      return;
+    }
     Meeting& meeting = meetings_[{item.group, head(rank).position}];
     meeting.push_back(rank);
-    if (meeting.size() < job_.members_[item.group].size()) {
+    expects(meeting.size() <= members.size(), "a member comes once");
+    if (meeting.size() < members.size()) {
       return;
     }
     const bool agree = std::ranges::all_of(
@@ -261,17 +273,20 @@ ListReplay::ListReplay(std::span<const RankProgram> programs, const Unknown& unk
   for (const Rank rank : unknown.lists.to_vector()) {
     is_unknown_[static_cast<std::size_t>(rank)] = true;
   }
+  std::vector<Rank> world(programs.size());
+  std::iota(world.begin(), world.end(), 0);
   for (const RankProgram& program : programs) {
     for (const ProgramGroup& group : program.groups) {
-      if (groups_.try_emplace(group.name, static_cast<std::uint32_t>(members_.size())).second) {
-        std::erase_if(members_.emplace_back(group.ranks),
-                      [&](Rank rank) { return is_unknown_[static_cast<std::size_t>(rank)]; });
-      }
+      add_members(group.name, group.ranks.empty() ? world : group.ranks);
     }
     for (const ProgramCall& call : program.calls) {
+      add_members(call.group, {program.rank});
       what_.try_emplace(agreement_text(call), static_cast<std::uint32_t>(what_.size()));
       lines_.try_emplace(line_text(call), static_cast<std::uint32_t>(lines_.size()));
     }
+  }
+  for (std::vector<Rank>& members : members_) {
+    std::erase_if(members, [&](Rank rank) { return is_unknown_[static_cast<std::size_t>(rank)]; });
   }
   std::vector<const Items*> lists;
   for (const RankProgram& program : programs) {
@@ -294,10 +309,26 @@ ListReplay::ListReplay(std::span<const RankProgram> programs, const Unknown& unk
   odd_ = run.odd();
 }
 
+// Dumps may disagree about who is in a group, and whoever calls on it is. `ranks` ascend.
+void ListReplay::add_members(const std::string& group, const std::vector<Rank>& ranks) {
+  const auto [place, is_new] = groups_.try_emplace(group, static_cast<std::uint32_t>(members_.size()));
+  if (is_new) {
+    members_.emplace_back();
+  }
+  std::vector<Rank>& members = members_[place->second];
+  if (std::ranges::includes(members, ranks)) {
+    return;
+  }
+  std::vector<Rank> all;
+  std::ranges::set_union(members, ranks, std::back_inserter(all));
+  members = std::move(all);
+}
+
 ListReplay::Item ListReplay::item_of(const ProgramCall& call, std::size_t at) const {
   const auto what = what_.find(agreement_text(call));
   expects(what != what_.end(), "calls are put in that others make");
-  const auto line = lines_.find(line_text(call));  // a message that is put in may be in a place that is not known
+  const auto line =
+      lines_.find(line_text(call));  // a message that is put in may be in a place that is not known
   return {.kind = call.kind,
           .group = groups_.at(call.group),
           .peer = is_point_to_point(call.kind) ? call.peer : -1,

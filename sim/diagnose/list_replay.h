@@ -53,6 +53,7 @@ class ListReplay {
   using Items = std::vector<Item>;
   class Run;
 
+  void add_members(const std::string& group, const std::vector<Rank>& ranks);
   Item item_of(const ProgramCall& call, std::size_t at) const;
   Items items_with(Rank rank, const CallEdits& edits) const;
 
