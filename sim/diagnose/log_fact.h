@@ -15,6 +15,7 @@ struct LogFact {
   enum class Kind : std::uint8_t {
     fingerprint,  // TORCH_DISTRIBUTED_DEBUG=DETAIL: what a rank was about to call when another's call differed
     barrier_missing,  // monitored_barrier: ranks that did not arrive
+    named_missing,    // monitored_barrier: the rank that named these
     timed_out,        // the watchdog: a call of this rank that did not finish
     progress,  // the watchdog: the last call this rank has enqueued, and in `count` the last it has completed
     not_joined,     // TORCH_NCCL_DESYNC_DEBUG: ranks that did not make call `seq`
@@ -32,6 +33,7 @@ struct LogFact {
     gave_up,        // a call of this rank did not finish in time
     blamed,         // monitored_barrier: the rank that this one waited for
     first_to_fail,  // torchelastic: the rank whose failure was observed first
+    outlived,       // torchelastic ended this rank's process after another had failed: until then, it ran
     stack,          // where this rank's program is: in a call (`op`), or elsewhere (`op` is empty)
     device_error,   // the kernel's log: a GPU reported an error
     ended,          // the process of this rank was killed, or failed; `text` says how

@@ -129,12 +129,12 @@ std::string error_evidence(const LogFact& error) {
 
 // The ranks that launchers saw fail first, unless that follows from another's fault: a watchdog aborts its own process
 // when a call has timed out (SIGABRT), and a launcher ends the others (SIGTERM).
-std::vector<const LogFact*> first_to_fail(const std::vector<LogFact>& facts, const RankSet& victims) {
+std::vector<const LogFact*> first_to_fail(const std::vector<LogFact>& facts, const RankSet& stopped) {
   std::vector<const LogFact*> found;
   for (const LogFact& fact : facts) {
     const bool was_ended = fact.text.starts_with("exit code -6 ") || fact.text.starts_with("exit code -15 ");
     const bool counts = fact.kind == Kind::first_to_fail && !(was_ended && log_shows_timeout(facts));
-    if (counts && !difference(fact.ranks, victims).empty()) {
+    if (counts && !difference(fact.ranks, stopped).empty()) {
       found.push_back(&fact);
     }
   }
@@ -223,10 +223,14 @@ void set_op(const std::string& op, const RankSet& waiting, const RankSet& missin
 std::optional<Diagnosis> judge_errors(const std::vector<LogFact>& facts) {
   const RankSet raised = raised_first(facts);
   const RankSet victims = ranks_with(facts, {Kind::lost_peer, Kind::gave_up, Kind::timed_out});
-  std::vector<const LogFact*> first = first_to_fail(facts, victims);
+  // By calls that differ, or by the wait for others.
+  RankSet stopped =
+      ranks_with(facts, {Kind::aborted, Kind::truncated, Kind::fingerprint, Kind::named_missing});
+  stopped.insert(victims);
+  std::vector<const LogFact*> first = first_to_fail(facts, stopped);
   const RankSet of_launchers = ranks_of(first);
   keep_earliest(first);
-  const RankSet roots = difference(ranks_of(first), victims);
+  const RankSet roots = difference(ranks_of(first), stopped);
   if (raised.empty() && roots.empty()) {
     return std::nullopt;
   }
@@ -616,7 +620,12 @@ std::optional<Diagnosis> judge_silence(const std::vector<LogFact>& facts) {
     });
     return place == facts.end() ? nullptr : &*place;
   };
-  const RankSet silent = difference(known, failed);
+  // Where ranks gave up waiting, those that lost a peer may have lost one of these.
+  const bool is_gone = late.empty();
+  RankSet silent = difference(difference(known, failed), ranks_with(facts, Kind::named_missing));
+  if (is_gone) {
+    silent = difference(silent, ranks_with(facts, Kind::outlived));
+  }
   const LogFact& shown = *op_of(failed.first());
   if (!silent.empty() && difference(silent, ranks_with(facts, Kind::logged)).empty()) {
     return logged_before_others_failed(*first_of(facts, Kind::logged), silent, failed);
@@ -638,11 +647,9 @@ std::optional<Diagnosis> judge_silence(const std::vector<LogFact>& facts) {
     diagnosis.evidence.push_back(fmt::format("{}: {}", shown.place(), shown.text));
     return diagnosis;
   }
-  if (silent.size() >= failed.size() + (late.empty() ? 0 : 1)) {
+  if (silent.size() >= failed.size() + (is_gone ? 0 : 1)) {
     return std::nullopt;
   }
-  // Where ranks gave up waiting, those that lost a peer may have lost one of these.
-  const bool is_gone = late.empty();
   // A rank that waits without a timeout of its own is silent, too.
   const Confidence confidence = silent.size() >= failed.size() ? Confidence::low : Confidence::medium;
   Diagnosis diagnosis =

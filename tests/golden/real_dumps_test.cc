@@ -338,6 +338,31 @@ TEST_CASE("who waits for others until the timeout is not blamed for those who wa
   CHECK(ring.finding.culprits == RankSet{2});  // of the missing ranks, 1 and 3 waited for messages
 }
 
+TEST_CASE("the rank that torchrun saw fail first is not to blame if it waited, or if others sent it too much",
+          "[job-log][real-dumps]") {
+  const std::vector<fs::path> sets = real_sets("torchrun_logs");
+  CHECK(sets.size() == 7);
+  for (const fs::path& set : sets) {
+    const Json truth = truth_in(set);
+    const Diagnosis diagnosis = diagnose_folders({set / "console.log"});
+    CAPTURE(set.filename().string(), said(diagnosis));
+    if (truth.at("culprits") == Json{3}) {  // the log has evidence of its absence
+      CHECK(fits(truth, diagnosis));
+    } else {
+      CHECK(diagnosis.finding.culprits.empty());
+      CHECK(diagnosis.confidence == Diagnosis::Confidence::low);
+    }
+  }
+}
+
+TEST_CASE("dumps that describe a group differently are judged all the same",
+          "[flight-recorder][real-dumps]") {
+  const fs::path data = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/fr_partial";
+  const Diagnosis diagnosis = diagnose_folders({data / "subgroup_without_rank_1"});
+  CAPTURE(said(diagnosis));
+  CHECK(diagnosis.finding.culprits == RankSet{2});
+}
+
 TEST_CASE("calls that are over on all ranks and differ are a contradiction",
           "[flight-recorder][real-dumps]") {
   const fs::path data = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/fr_failed";

@@ -110,7 +110,7 @@ std::string unknown_format(std::string_view bytes) {
 // The state that one thread uses to read file after file.
 class FileReader {
  public:
-  explicit FileReader(const LauncherFolders& launchers) : launchers_(launchers) {}
+  FileReader(const LauncherFolders& launchers, bool is_alone) : launchers_(launchers), is_alone_(is_alone) {}
 
   Outcome read(const Candidate& file) {
     if (launchers_.is_of_earlier_attempt(file.path)) {
@@ -214,7 +214,7 @@ class FileReader {
   }
 
   // The rank in the file's name; -1: none. torchrun gives each rank a folder: "attempt_0/2/stderr.log". A number alone
-  // may be that of a job: "slurm-1235.out".
+  // may be that of a job, "slurm-1235.out", and is not a rank's where no other file has one.
   Rank rank_of(const std::string& path, std::string_view bytes) const {
     if (launcher_folder(path) && !launchers_.local_ranks_are_ranks()) {
       return rank_named_in(bytes).value_or(-1);
@@ -228,10 +228,11 @@ class FileReader {
     if (rank < 0 || is_named || !is_text(path)) {
       return rank;
     }
-    return rank < log_ranks_max && !names_only_others(bytes, rank) ? rank : -1;
+    return rank < log_ranks_max && !is_alone_ && !names_only_others(bytes, rank) ? rank : -1;
   }
 
   const LauncherFolders& launchers_;
+  bool is_alone_;  // the only file
   FileBytes bytes_;
   Arena arena_{tree_bytes_max};
 };
@@ -244,7 +245,7 @@ std::vector<Outcome> read_all(const std::vector<Candidate>& files, const Launche
   std::atomic<std::size_t> done = 0;
   const auto work = [&](std::exception_ptr& failure) {
     try {
-      FileReader reader(launchers);
+      FileReader reader(launchers, files.size() == 1);
       for (std::size_t i = next++; i < files.size(); i = next++) {
         outcomes[i] = reader.read(files[i]);
         const std::size_t through = ++done;

@@ -120,9 +120,15 @@ std::vector<LogFact> read_elastic_summary(const LogStream& log) {
       if (const auto rank = rank_after(text, ": ")) {
         facts.back().ranks = RankSet{*rank};
       }
-    } else if (is_inside && is_root && text.starts_with("exitcode")) {
-      facts.back().text = fmt::format(
-          "exit code {}", without_blanks(text.substr(std::min(text.find(':'), text.size() - 1) + 1)));
+    } else if (is_inside && text.starts_with("exitcode")) {
+      const std::string_view code =
+          without_blanks(text.substr(std::min(text.find(':'), text.size() - 1) + 1));
+      if (is_root) {
+        facts.back().text = fmt::format("exit code {}", code);
+      } else if (code.starts_with("-15 ")) {
+        facts.back().kind = LogFact::Kind::outlived;
+        facts.back().text = code;
+      }
     }
     is_in_traceback = is_in_traceback || (is_inside && text.starts_with("traceback"));
   }

@@ -109,6 +109,11 @@ std::optional<Facts> read_text_evidence(std::string_view bytes, Rank rank, const
     }
     std::ranges::stable_sort(std::span(facts).subspan(known), {}, &LogFact::line);
   }
+  for (const LogStream& stream : streams) {
+    if (rank < 0 && stream.rank >= 0) {
+      facts.push_back(rank_wrote(stream.rank, file));
+    }
+  }
   set_file(facts, file);
   return facts;
 }

@@ -76,6 +76,7 @@ std::optional<TorchPrefix> torch_prefix(std::string_view line) {
 struct Prefix {
   std::size_t length = 0;
   Rank rank = -1;
+  Rank local_rank = -1;  // torchrun's "[default3]:"
 };
 
 Prefix known_prefix(std::string_view line) {
@@ -100,7 +101,12 @@ Prefix known_prefix(std::string_view line) {
       return {name.size() + 1 + stream.size() + blank, rank_after(name, ",").value_or(-1)};
     }
   }
-  return is_word(name) && rest.starts_with("]:") ? Prefix{name.size() + 3, -1} : Prefix{};
+  if (!is_word(name) || !rest.starts_with("]:")) {
+    return {};
+  }
+  const std::string_view local = name.substr(name.find_last_not_of(digits) + 1);  // npos + 1 is 0
+  const bool is_local = !local.empty() && local.size() < std::min(name.size(), digits_max);
+  return {name.size() + 3, -1, is_local ? static_cast<Rank>(number_at(local).value_or(-1)) : -1};
 }
 
 // The prefixes that stand before torch's own, and the ranks behind them: a prefix of one rank is that rank's.
@@ -110,6 +116,7 @@ class LearnedPrefixes {
     take_time(line);
     const std::optional<TorchPrefix> torch = torch_prefix(line);
     if (!torch) {
+      learn_summary(line);
       return;
     }
     std::string_view before = line.substr(0, torch->begin);
@@ -123,14 +130,15 @@ class LearnedPrefixes {
       return;
     }
     const Prefix prefix = known_prefix(before);
+    learn_first(torch->rank, prefix.local_rank);
     are_ranks_ = are_ranks_ && (prefix.rank < 0 || prefix.rank == torch->rank);
     const auto [known, is_new] = ranks_.emplace(before, torch->rank);
     known->second = known->second == torch->rank ? known->second : several;
     lengths_.insert(before.size());
   }
 
-  // The prefix at the beginning of a line, the longest one.
-  Prefix at(std::string_view line) const {
+  // The prefix at the beginning of a line, the longest one. Behind another, a local rank may be one of another node.
+  Prefix at(std::string_view line, bool is_behind_another) const {
     for (const std::size_t length : lengths_) {
       const auto known = length <= line.size() ? ranks_.find(line.substr(0, length)) : ranks_.end();
       if (known != ranks_.end()) {
@@ -138,14 +146,38 @@ class LearnedPrefixes {
       }
     }
     const Prefix prefix = known_prefix(line);
+    if (!is_behind_another && prefix.local_rank >= 0 && first_of_node_.value_or(several) >= 0) {
+      return {prefix.length, *first_of_node_ + prefix.local_rank};
+    }
     return {prefix.length, are_ranks_ ? prefix.rank : -1};
   }
 
  private:
   static constexpr Rank several = -1;
 
+  // torchrun's summary: "  rank      : 3 (local_rank: 1)".
+  void learn_summary(std::string_view line) {
+    constexpr std::string_view word = "(local_rank: ";
+    const std::size_t end = line.find(word);
+    const std::size_t colon = line.substr(0, end).rfind(": ");
+    if (end != line.npos && colon != line.npos && without_blanks(line.substr(0, colon)) == "rank") {
+      const std::optional<std::int64_t> rank = number_at(line.substr(colon + 2));
+      const std::optional<std::int64_t> local = number_at(line.substr(end + word.size()));
+      learn_first(static_cast<Rank>(rank.value_or(-1)), static_cast<Rank>(local.value_or(-1)));
+    }
+  }
+
+  void learn_first(Rank rank, Rank local_rank) {
+    if (rank >= 0 && local_rank >= 0) {
+      const Rank first = rank - local_rank;
+      first_of_node_ = first_of_node_.value_or(first) == first ? first : several;
+    }
+  }
+
   std::map<std::string_view, Rank> ranks_;
   std::set<std::size_t, std::greater<>> lengths_;
+  std::optional<Rank>
+      first_of_node_;      // the rank whose local rank is 0; `several` if the log is of several nodes
   bool are_ranks_ = true;  // the numbers of srun and Open MPI; else they are those of nodes
 };
 
@@ -167,7 +199,7 @@ Writer take_prefixes(std::string_view& line, const LearnedPrefixes& learned) {
   Writer writer;
   for (int i = 0; i < prefixes_max; ++i) {
     take_time(line);
-    const Prefix prefix = learned.at(line);
+    const Prefix prefix = learned.at(line, i > 0);
     if (prefix.length == 0) {
       break;
     }

@@ -419,7 +419,7 @@ class ErrorReader {
     fact.text = summary_of(text);
     if (*kind == Kind::aborted) {
       const std::string_view sizes = std::string_view(text).substr(text.find(too_long) + too_long.size());
-      fact.text = sizes.substr(0, std::min(sizes.find('.'), std::size_t{40}));
+      fact.text = sizes.substr(0, sizes.find_first_not_of("0123456789vs "));
     }
     fact.site = site_of(frames);
     for (const check::DumpFrame& frame : frames) {

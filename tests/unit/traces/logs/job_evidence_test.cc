@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include <fmt/core.h>
@@ -24,9 +25,17 @@ using Kind = LogFact::Kind;
 
 Diagnosis diagnosis_of(const std::string& path) { return check::judge_dump(read_recordings({path}).job); }
 
-// `rank`: -1 if the lines say whose they are.
+// What a log says, apart from who wrote it. `rank`: -1 if the lines say whose they are.
+std::optional<std::vector<LogFact>> facts_in(const std::string& log, Rank rank, const std::string& file) {
+  std::optional<std::vector<LogFact>> facts = read_text_evidence(log, rank, file);
+  if (facts) {
+    std::erase_if(*facts, [](const LogFact& fact) { return fact.kind == Kind::wrote; });
+  }
+  return facts;
+}
+
 LogFact only_fact(const std::string& log, Rank rank, const std::string& file) {
-  const auto facts = read_text_evidence(log, rank, file);
+  const auto facts = facts_in(log, rank, file);
   REQUIRE(facts);
   REQUIRE(facts->size() == 1);
   return facts->front();
@@ -56,7 +65,7 @@ TEST_CASE("lines of ranks that alternate, behind times and in color, are read ra
       "2026-11-25T10:00:02Z [rank1]:   File \"/home/me/train.py\", line 9, in load\n"
       "2026-11-25T10:00:03Z [rank0]: RuntimeError: Connection closed by peer [127.0.0.1]:1\n"
       "2026-11-25T10:00:03Z [rank1]: IndexError: list index out of range\n";
-  const auto facts = read_text_evidence(log, -1, "job.log");
+  const auto facts = facts_in(log, -1, "job.log");
   REQUIRE(facts);
   REQUIRE(facts->size() == 2);
   CHECK((facts->at(0).kind == Kind::lost_peer && facts->at(0).ranks == RankSet{0}));
@@ -220,7 +229,7 @@ TEST_CASE("launchers' prefixes say whose a line is", "[job-log]") {
       "[default1]:[rank5]: Traceback (most recent call last):\n"
       "[default1]:[rank5]:   File \"a.py\", line 1, in f\n[default1]:[rank5]: ValueError: x\n"
       "7: Traceback (most recent call last):\n7:   File \"a.py\", line 1, in f\n7: ValueError: y\n";
-  const auto facts = read_text_evidence(text, -1, "slurm.out");
+  const auto facts = facts_in(text, -1, "slurm.out");
   REQUIRE(facts);
   REQUIRE(facts->size() == 2);
   CHECK(facts->front().ranks == RankSet{5});

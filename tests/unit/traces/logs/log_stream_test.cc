@@ -35,7 +35,7 @@ TEST_CASE("the lines of a console are told apart by the prefixes of launchers", 
 }
 
 TEST_CASE("a prefix that also stands before torch's own says whose the other lines are", "[job-log]") {
-  CHECK(texts_of("[default1]:a\n[default1]:[rank5]: b\n[default0]:c\n") == Texts{{-1, "c|/"}, {5, "a|b|"}});
+  CHECK(texts_of("[default1]:a\n[default1]:[rank5]: b\n[default0]:c\n") == Texts{{4, "c|"}, {5, "a|b|"}});
   CHECK(texts_of("worker-1 | a\nworker-1 | [rank5]: b\nworker-10 | c\n") ==
         Texts{{-1, "worker-10 | c|/"}, {5, "a|b|"}});
   CHECK(texts_of("(Worker pid=7, ip=10.0.0.2) a\n(Worker pid=7, ip=10.0.0.2) [rank3]: b\n") ==
