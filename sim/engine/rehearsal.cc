@@ -88,6 +88,7 @@ std::optional<FindingKind> Rehearsal::outcome_of(const check::CallEdits& edits) 
     backends.push_back(backend.get());
     return backend;
   };
+  RankSet open = options_.open_ends;
   const Report report = run_once(options, [&](Rank rank) {
     check::EditingBackend& own = *backends[static_cast<std::size_t>(rank)];
     try {
@@ -95,13 +96,17 @@ std::optional<FindingKind> Rehearsal::outcome_of(const check::CallEdits& edits) 
     } catch (const std::bad_alloc&) {
       throw;  // not the program's
     } catch (const std::exception&) {
-      if (!own.goes_on()) {
+      // A recorded rank that a call ended would have gone on after the right one.
+      const bool was_ended = !options_.open_ends.empty() && own.ends_at_edit();
+      if (was_ended) {
+        open.insert(RankSet{rank});
+      } else if (!own.goes_on()) {
         throw;
       }
     }
     own.finish();
   });
-  return check::may_go_on(report, options_.open_ends) ? FindingKind::ok : kind_of(report.verdict);
+  return check::may_go_on(report, open) ? FindingKind::ok : kind_of(report.verdict);
 }
 
 check::StepLog Rehearsal::steps(const std::vector<Rank>& ranks) const {

@@ -132,6 +132,10 @@ EditingBackend::EditingBackend(Backend& inner, const CallEdits& edits, Rank rank
 
 bool EditingBackend::goes_on() const { return next_ < edits_.size(); }
 
+bool EditingBackend::ends_at_edit() const {
+  return !edits_.empty() && !goes_on() && edits_.back().dropped > 0 && calls_ == left_out_until_;
+}
+
 void EditingBackend::finish() {
   while (next_ < edits_.size()) {
     calls_ = std::max(calls_, edits_[next_].at);

@@ -20,6 +20,8 @@ class EditingBackend final : public ForwardingBackend {
 
   // True if the rank has calls to make after its program has ended, or raised.
   bool goes_on() const;
+  // True if the rank's last call is one that an edit replaced or left out.
+  bool ends_at_edit() const;
   // Makes those calls.
   void finish();
 

@@ -241,6 +241,22 @@ class HangProposals {
     return found == stuck_.end() || listed(found->first, found->second.at).is_fixed ? nullptr : &*found;
   }
 
+  // True if a rank's call number `at` is a collective that others make with other arguments, and nobody makes it like
+  // this elsewhere. If the rank made theirs before it, it would be in it still, and nobody would come.
+  bool is_theirs_otherwise(Rank rank, std::size_t at, Rank other, std::size_t theirs) const {
+    const ListedCall& call = listed(rank, at);
+    const OpKind kind = program_call_of(rank, at).kind;
+    if (is_point_to_point(kind) || kind != program_call_of(other, theirs).kind ||
+        call.group != listed(other, theirs).group || call.shape == listed(other, theirs).shape) {
+      return false;
+    }
+    return std::ranges::all_of(lists_.classes(), [&](const CallClass& each) {
+      const std::vector<ListedCall>& calls = lists_.of(each.ranks.front()).calls;
+      const bool is_own = std::ranges::find(each.ranks, rank) != each.ranks.end();
+      return std::ranges::count(calls, call.shape, &ListedCall::shape) == (is_own ? 1 : 0);
+    });
+  }
+
   // The missing ranks make the call before the one they are in.
   void call_in(std::size_t place) {
     const auto* model = model_of(place);
@@ -249,6 +265,10 @@ class HangProposals {
     }
     CallEdits edits;
     for (const Rank rank : hang_.places[place].missing.to_vector()) {
+      const auto own = stuck_.find(rank);
+      if (own != stuck_.end() && is_theirs_otherwise(rank, own->second.at, model->first, model->second.at)) {
+        return;
+      }
       edits.push_back({rank,
                        static_cast<std::int64_t>(place_in_list(rank)),
                        0,
@@ -345,17 +365,20 @@ class HangProposals {
         const auto& [model, its] = *right.begin();
         CallEdits instead;
         CallEdits before;
+        bool may_be_before = true;
         for (const CallEdit& edit : left_out) {
           const ProgramCall& own = program_call_of(edit.rank, static_cast<std::size_t>(edit.at));
           ProgramCall call =
               lists_.as_call_of(edit.rank, program_call_of(model, its),
                                 listed(edit.rank, static_cast<std::size_t>(edit.at)).group, own.peer);
           call.kind = is_point_to_point(call.kind) ? own.kind : call.kind;
+          may_be_before =
+              may_be_before && !is_theirs_otherwise(edit.rank, static_cast<std::size_t>(edit.at), model, its);
           instead.push_back({edit.rank, edit.at, 1, {call}});
           before.push_back({edit.rank, edit.at, 0, {call}});
         }
         propose(std::move(instead));
-        propose(std::move(before));
+        propose(may_be_before ? std::move(before) : CallEdits());
       }
       propose(std::move(left_out));
     }
