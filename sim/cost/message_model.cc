@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sim/cost/tuner_constants.h"
+#include "sim/cost/nccl_tuning_tables.h"
 
 namespace rollcall::cost {
 

@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "sim/base/expects.h"
-#include "sim/cost/tuner_constants.h"
+#include "sim/cost/nccl_tuning_tables.h"
 
 namespace rollcall::cost {
 

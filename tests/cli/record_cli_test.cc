@@ -47,6 +47,7 @@ TEST_CASE("mistakes of scripts are found, with the rank and the line of Python",
       {"unseeded_shuffle", "deadlock", {3}},
       {"conditional_all_reduce", "deadlock", {2}},
       {"early_stop", "mismatch", {3}},
+      {"in_a_pool", "deadlock", {1}},
       {"uneven", "deadlock", {0}},
   };
   for (const Mistake& mistake : mistakes) {

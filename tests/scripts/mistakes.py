@@ -1,5 +1,6 @@
 """Mistakes that hang real jobs, each as small as possible. mistakes.py NAME"""
 
+import concurrent.futures
 import os
 import subprocess
 import sys
@@ -39,6 +40,22 @@ def early_stop():
         if rank == 3 and epoch == 2:
             break  # its validation loss has stopped falling
     dist.broadcast(torch.ones(2), src=0)  # MISTAKE early_stop
+
+
+def short_in_group():
+    groups = [dist.new_group([0, 1]), dist.new_group([2, 3])]
+    for step in range(3):
+        size = 5 if (rank, step) == (3, 2) else 6
+        dist.all_reduce(torch.ones(size), group=groups[rank // 2])  # MISTAKE short_in_group
+        dist.all_reduce(torch.ones(2))
+
+
+def in_a_pool():
+    """Calls of a thread that runs no function of this file."""
+    train(1)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        if rank != 1:
+            pool.submit(dist.all_reduce, torch.ones(4)).result()  # MISTAKE in_a_pool
 
 
 def uneven():

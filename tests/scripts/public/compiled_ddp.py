@@ -11,4 +11,5 @@ for _ in range(3):
     optimizer.zero_grad()
     model(torch.ones(2, 4)).sum().backward()
     optimizer.step()
+print(sorted(model.module._orig_mod.state_dict()), sorted(model.state_dict()))
 dist.destroy_process_group()

@@ -3,6 +3,7 @@
 import os
 import sys
 import sysconfig
+import threading
 import traceback
 
 import torch
@@ -114,12 +115,39 @@ def call_site(frame, dtype=None):
             elif outside is None and not path.startswith((HERE, "<frozen")):
                 outside = frame
         frame = frame.f_back
-    if site.file is None and outside is not None:
+    origin = _origin() if site.file is None else None
+    if origin is not None:
+        site.file, site.line, site.function = origin
+    elif site.file is None and outside is not None:
         code = outside.f_code
         site.file, site.line, site.function = code.co_filename, outside.f_lineno, code.co_name
     if unit and site.reason:
         site.reason += " " + unit
     return site
+
+
+_ORIGIN = "_rollcall_origin"  # of a thread: the user's line that led to its start
+
+
+def _origin():
+    # Not current_thread(): that would add threads of C++ to those of Python.
+    return getattr(threading._active.get(threading.get_ident()), _ORIGIN, None)
+
+
+def remember_origins():
+    """Lets calls of a thread that runs no code of the user, such as one that saves a checkpoint, be found at the user's
+    line that started it."""
+    start = threading.Thread.start
+
+    def remember_and_start(self):
+        frame = sys._getframe(1)
+        while frame is not None and not is_users(frame.f_code.co_filename):
+            frame = frame.f_back
+        setattr(self, _ORIGIN, _origin() if frame is None
+                else (frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
+        start(self)
+
+    threading.Thread.start = remember_and_start
 
 
 # Files between a function of torch.distributed and its caller.

@@ -12,7 +12,7 @@ import warnings
 
 import torch
 
-from . import claims, data_dependence, hidden_gpus, install, kernels, other_launchers, spawn, started, threads, training
+from . import device_claims, data_dependence, hidden_gpus, install, kernels, other_launchers, spawn, started, threads, training
 from .call_site import HERE, call_site, is_users, stack_of, stack_of_error
 from .fake import FakeAnswers
 from .rank import Rank
@@ -43,10 +43,10 @@ def run(arguments, rank, output, control):
     simulated = arguments.mode == "simulator"
     answers = SimulatedAnswers(arguments.hub, rank, record) if simulated else FakeAnswers()
     _answer_to(control, record, answers)
-    if claims.gpus() is not None:
+    if device_claims.gpus() is not None:
         started.install(arguments.ranks_see)
         if not arguments.quiet:
-            claims.gpus().announce = lambda: _announce(arguments, console)
+            device_claims.gpus().announce = lambda: _announce(arguments, console)
     if rank > 0:  # torch gives every rank the same warnings
         warnings.filterwarnings("ignore", module=r"torch(\.|$)")
     gc.enable()

@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed.distributed_c10d as c10d
 
-from . import claims, scripts_stores
+from . import call_site, device_claims, scripts_stores
 from .process_group import RecordingGroup
 
 BACKEND = "rollcall"
@@ -45,6 +45,7 @@ def replace(name, function):
 def install(rank):
     """Installs the patches for a rank whose calls are answered only by `rank.answers`."""
     _replace_compile()
+    call_site.remember_origins()
     _refuse_others()
     _register()
     if hasattr(c10d, "_store_based_barrier"):
@@ -59,15 +60,24 @@ def install(rank):
 
 
 def _replace_compile():
-    """Turns off torch.compile: compiled code makes the same calls as other code."""
+    """Turns off torch.compile: compiled code makes the same calls as other code. A module is wrapped as torch wraps it:
+    scripts look for `_orig_mod`, also in the keys of a state dict."""
     if not hasattr(torch, "compile"):
         return
 
     def compile(model=None, **_):
-        return model if model is not None else lambda later: later
+        if model is None:
+            return compile
+        return _uncompiled(model) if isinstance(model, torch.nn.Module) else model
 
     torch.compile = functools.update_wrapper(compile, torch.compile)
     torch.nn.Module.compile = lambda self, *_, **__: None
+
+
+def _uncompiled(module):
+    from torch._dynamo import OptimizedModule  # imported late: it takes seconds
+
+    return OptimizedModule(module, lambda function: function)
 
 
 # Entry points of features that are not recorded: the module, its functions, and the feature's name.
@@ -198,7 +208,7 @@ def _backend_of(requested):
 
 def has_gpu():
     """True if there is a GPU, or if the script uses a pretended one."""
-    gpus = claims.gpus()
+    gpus = device_claims.gpus()
     return gpus.count > 0 and gpus.was_asked_for if gpus is not None else torch.cuda.is_available()
 
 
@@ -249,8 +259,8 @@ def _replace_init(rank):
                 raise TypeError("init_process_group() got an unexpected keyword argument 'device_id'")
             return {}
         device = named.get("device_id", rest[2] if len(rest) > 2 else None)
-        if _type_of(device) == "cuda" and claims.gpus() is not None:
-            claims.gpus().asked_for()
+        if _type_of(device) == "cuda" and device_claims.gpus() is not None:
+            device_claims.gpus().asked_for()
         return {"device_id": device}
 
 
@@ -273,6 +283,10 @@ def _seconds(timeout):
 
 def _check_place(rank, own, world_size):
     if world_size not in (-1, None, rank.process_size):
+        if rank.worlds > 0:
+            raise ScriptError(
+                f"the script begins another job, of {world_size} ranks, after one of {rank.process_size}: a later job is "
+                "recorded only with the same ranks")
         raise ScriptError(
             f"the script creates a job of {world_size} ranks, but it is recorded with {rank.process_size}: "
             f"use --world-size {world_size}")

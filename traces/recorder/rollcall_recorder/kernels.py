@@ -22,7 +22,7 @@ import math
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from . import claims, memory, touches
+from . import device_claims, memory, touches
 from .operators import operator_of
 
 _NO_DISPATCH = torch.Tensor.__torch_dispatch__
@@ -50,8 +50,8 @@ class Kernels:
 
     def install(self):
         """Starts to see this process's operations."""
-        claims.computed = self.computed
-        claims.queue = self
+        device_claims.computed = self.computed
+        device_claims.queue = self
         self._record.before_event = self._before_call
         self._watch_backward()
         self._watch_autocast()
@@ -192,7 +192,7 @@ class Kernels:
             self._enter_phase()
             return
         with torch._C.DisableTorchFunction():
-            if claims.is_in_use() and not self._on_gpu:
+            if device_claims.is_in_use() and not self._on_gpu:
                 self._on_gpu = True
                 self._sums.clear()
                 self.memory.clear()
@@ -312,7 +312,7 @@ class _Mode(TorchDispatchMode):
                 return function(*arguments, **named)  # it has no values and no memory
             return NotImplemented  # the subclass turns it into ordinary operations
         result = function(*arguments, **named)
-        if not claims.is_in_use():
+        if not device_claims.is_in_use():
             self._kernels.computed(function, arguments, named, result, None)
         return result
 
@@ -336,9 +336,9 @@ def _name_of(dtype, kind):
 
 def _is_elsewhere(tensor):
     """True if the tensor is on the CPU while others are on GPUs."""
-    if not claims.is_in_use():
+    if not device_claims.is_in_use():
         return False
-    place = claims.claimed(tensor)
+    place = device_claims.claimed(tensor)
     return place is not None and place.type != "cuda"
 
 

@@ -1,7 +1,7 @@
 """Pretends the torch.cuda and torch.accelerator of a machine with GPUs, for scripts that ask for them where there are
 none.
 
-claims.py handles tensors. This module handles the rest: devices, streams, events, memory, and seeds. Nothing takes
+device_claims.py handles tensors. This module handles the rest: devices, streams, events, memory, and seeds. Nothing takes
 time, and nothing takes memory. A missing function raises an error with its name.
 """
 
@@ -16,7 +16,7 @@ import types
 
 import torch
 
-from . import batch_norm, claims
+from . import batch_norm, device_claims
 from .install import NCCL_VERSION, replace_everywhere
 
 _MEMORY = 80 * 1024**3
@@ -26,8 +26,8 @@ _CAPABILITY = (8, 0)
 
 def install(count):
     """Pretends `count` GPUs for this process and those that it forks; started.py takes care of others."""
-    gpus = claims.Gpus(lambda: _visible(count))
-    claims.install(gpus)
+    gpus = device_claims.Gpus(lambda: _visible(count))
+    device_claims.install(gpus)
     _replace_all(torch.cuda, _cuda(gpus))
     _replace_all(torch.cuda, _streams(gpus))
     if hasattr(torch, "accelerator"):
@@ -202,12 +202,12 @@ def _streams(gpus):
             pass
 
         def wait_event(self, event):
-            if claims.queue is not None:
-                claims.queue.waits_for(event.mark, self.number)
+            if device_claims.queue is not None:
+                device_claims.queue.waits_for(event.mark, self.number)
 
         def wait_stream(self, stream):
-            if claims.queue is not None:
-                claims.queue.waits_for_stream(stream.number, self.number)
+            if device_claims.queue is not None:
+                device_claims.queue.waits_for_stream(stream.number, self.number)
 
         def __enter__(self):
             self._before.append(enter(self))
@@ -237,8 +237,8 @@ def _streams(gpus):
             pass
 
         def record(self, stream=None):
-            if claims.queue is not None:
-                self.mark = claims.queue.recorded(self.mark, (stream or stream_of()).number)
+            if device_claims.queue is not None:
+                self.mark = device_claims.queue.recorded(self.mark, (stream or stream_of()).number)
 
         def wait(self, stream=None):
             (stream or stream_of()).wait_event(self)
@@ -264,14 +264,14 @@ def _streams(gpus):
         return streams[place.index]
 
     def stream_of(device=None):
-        return entered[0] if entered and claims.queue is not None else default_of(device)
+        return entered[0] if entered and device_claims.queue is not None else default_of(device)
 
     def enter(stream):
         """Makes `stream` current, and returns the one that was."""
         before = stream_of()
         entered[:] = [stream]
-        if claims.queue is not None:
-            claims.queue.enters(stream.number)
+        if device_claims.queue is not None:
+            device_claims.queue.enters(stream.number)
         return before
 
     return {"Stream": Stream, "ExternalStream": Stream, "Event": Event, "StreamContext": StreamContext, "stream": StreamContext,
@@ -371,7 +371,7 @@ def _by_device(tensors):
     """Returns lists of indices of the tensors that claim the same device, in order of the first of each."""
     places = {}
     for index, tensor in enumerate(tensors):
-        places.setdefault(claims.claimed(tensor), []).append(index)
+        places.setdefault(device_claims.claimed(tensor), []).append(index)
     return list(places.values())
 
 
@@ -417,7 +417,7 @@ def _replace_generator():
             return isinstance(value, original)
 
         def __call__(cls, device="cpu"):
-            claims.gpus().device(device)
+            device_claims.gpus().device(device)
             return original()
 
     class Generator(metaclass=OfAnyDevice):
@@ -446,7 +446,7 @@ def _replace_nccl(gpus):
     original = dist.is_nccl_available
 
     def is_nccl_available():
-        return gpus.count > 0 if claims.package_of(sys._getframe(1)) != "torch" else original()
+        return gpus.count > 0 if device_claims.package_of(sys._getframe(1)) != "torch" else original()
 
     dist.is_nccl_available = is_nccl_available
     if not hasattr(dist, "ProcessGroupNCCL"):
@@ -466,7 +466,7 @@ def _target_of(gpus, where):
         return (devices[0] if devices else None), "cpu"
     if isinstance(where, (str, torch.device, int)):
         target = gpus.device(where)
-        return target, claims.real(target)
+        return target, device_claims.real(target)
     return None, where
 
 
@@ -476,7 +476,7 @@ def _claim_all(value, target, seen=None):
         return value
     seen.add(id(value))
     if isinstance(value, torch.Tensor):
-        claims.forget(value) if target is None else claims.claim(value, target)
+        device_claims.forget(value) if target is None else device_claims.claim(value, target)
     elif isinstance(value, dict):
         for each in value.values():
             _claim_all(each, target, seen)

@@ -15,7 +15,7 @@ import torch.distributed as dist
 import torch._C._distributed_c10d as bindings
 from torch._C._distributed_c10d import ProcessGroup, Work
 
-from . import claims, coalesced, threads
+from . import device_claims, coalesced, threads
 from .call_site import call_site, is_scripts_own
 from .record_file import Held
 
@@ -365,10 +365,10 @@ class RecordingGroup(ProcessGroup):
     def _check_devices(self, call):
         """Raises an error for CPU tensors, which NCCL does not support, and sets the call's device if a tensor is on
         another GPU than the rank's own. A group with a backend for the CPU as well takes them."""
-        if claims.gpus() is None or self.backend != "nccl":
+        if device_claims.gpus() is None or self.backend != "nccl":
             return
         for tensor in (*call.given, *call.filled):
-            place = claims.claimed(tensor)
+            place = device_claims.claimed(tensor)
             if place is None:
                 continue
             if place.type == "cpu" and "cpu" not in self.devices:

@@ -3,7 +3,7 @@
 import os
 import zlib
 
-from . import claims
+from . import device_claims
 from .call_site import call_site
 from .record_file import Held
 from .store import store_of
@@ -28,8 +28,8 @@ class Rank:
         self.process_size = world_size  # size of the world that this process was started for
         self.forget = None  # destroys a default group that its process has left behind
         self.batch = self.batch_held = None  # the calls of the current batch_isend_irecv
-        self.touches = Touches(record, claims.is_in_use)
-        claims.look = self.touches.look
+        self.touches = Touches(record, device_claims.is_in_use)
+        device_claims.look = self.touches.look
         self.kernels = None  # what its GPU computes, if that is recorded
         self._callers, self._says_threads = set(), False  # the threads that have made calls
         self._keeps_values = keeps_values
