@@ -24,8 +24,6 @@
 namespace rollcall::real {
 namespace {
 
-constexpr Duration default_timeout = 30 * 60 * second;  // torch's for process groups on Gloo
-
 // The store through which Gloo finds the other ranks.
 class StoreAdapter final : public gloo::rendezvous::Store {
  public:
@@ -213,7 +211,7 @@ class GlooBackend final : public Backend, private Observer {
 
   Duration timeout_or_default(Duration timeout) const {
     const Duration asked_for = timeout > 0 ? timeout : seat_.timeout;
-    return asked_for > 0 ? asked_for : default_timeout;
+    return asked_for > 0 ? asked_for : traits().timeout;
   }
 
   void deliver_completed() {

@@ -34,7 +34,6 @@
 namespace rollcall::real {
 namespace {
 
-constexpr Duration default_timeout = 10 * 60 * second;  // torch's for process groups on NCCL
 constexpr auto watchdog_interval = std::chrono::milliseconds(100);
 
 // True if wait() blocks the host: TORCH_NCCL_BLOCKING_WAIT, as in torch.
@@ -238,7 +237,7 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
     const Duration asked_for = timeout > 0 ? timeout : seat_.timeout;
     return groups_.emplace_back(Member{.members = &members,
                                        .rank = members.rank_of(seat_.rank),
-                                       .timeout = asked_for > 0 ? asked_for : default_timeout});
+                                       .timeout = asked_for > 0 ? asked_for : traits().timeout});
   }
 
   // With a device_id, the world connects at once, and other groups are split off it, which all ranks have to call

@@ -1,7 +1,7 @@
 #include "real/rank/environment.h"
+#include "sim/base/parse_number.h"
 
 #include <array>
-#include <charconv>
 #include <stdexcept>
 #include <string_view>
 
@@ -32,10 +32,8 @@ std::optional<Number> number_of(const Variables& variables, const char* name) {
   if (text == nullptr) {
     return std::nullopt;
   }
-  const std::string_view digits(text);
-  Number number = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (error != std::errc() || end != digits.data() + digits.size()) {
+  const auto number = parse_number<Number>(text);
+  if (!number) {
     throw std::invalid_argument(fmt::format("{}: '{}' is not a valid value", name, text));
   }
   return number;

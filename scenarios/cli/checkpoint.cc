@@ -1,6 +1,5 @@
 #include "scenarios/cli/checkpoint.h"
 
-#include <charconv>
 #include <fstream>
 #include <ostream>
 
@@ -8,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/cli/cli.h"
+#include "sim/base/parse_number.h"
 #include "viz/base/write_file.h"
 
 namespace rollcall::cli {
@@ -38,12 +38,11 @@ void Checkpoint::read() {
                                  kept["search"].get<std::string>()));
   }
   for (const auto& [part, result] : kept["parts"].items()) {
-    std::uint32_t number = 0;
-    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), number);
-    if (error != std::errc() || end != part.data() + part.size()) {
+    const auto number = parse_number<std::uint32_t>(part);
+    if (!number) {
       throw UsageError(fmt::format("--checkpoint: '{}' is damaged: it has no part '{}'", file_, part));
     }
-    results_[number] = result.dump();
+    results_[*number] = result.dump();
   }
 }
 

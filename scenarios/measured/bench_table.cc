@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <set>
 
@@ -11,6 +10,7 @@
 
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/json/source.h"
+#include "sim/base/parse_number.h"
 #include "sim/cost/topology.h"
 
 namespace rollcall::measured {
@@ -28,13 +28,6 @@ std::vector<std::string_view> words_of(std::string_view line) {
     at = end;
   }
   return words;
-}
-
-template <typename Number>
-std::optional<Number> number_of(std::string_view word) {
-  Number value{};
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  return error == std::errc() && end == word.data() + word.size() ? std::optional(value) : std::nullopt;
 }
 
 // The operation whose program's name is in the text: "./build/all_reduce_perf -b 8".
@@ -98,7 +91,7 @@ class TextReader {
     }
     if (words.front().starts_with("COMMS-RES-")) {
       read_param_row(words, number);
-    } else if (words.front().starts_with("#") || !number_of<std::int64_t>(words.front())) {
+    } else if (words.front().starts_with("#") || !parse_number<std::int64_t>(words.front())) {
       read_header(line, words);
     } else {
       read_row(words, number);
@@ -124,7 +117,7 @@ class TextReader {
 
   // size count type [redop] [root] time algbw busbw #wrong time algbw busbw #wrong
   void read_row(const std::vector<std::string_view>& words, std::uint32_t number) {
-    const auto bytes = number_of<std::int64_t>(words.front());
+    const auto bytes = parse_number<std::int64_t>(words.front());
     if (!bytes || *bytes <= 0 || words.size() < 6) {
       return;
     }
@@ -136,13 +129,13 @@ class TextReader {
       if (column == "redop") {
         reduces = words[i] != "none";
       } else if (column == "time") {
-        const auto time = number_of<double>(words[i]);
+        const auto time = parse_number<double>(words[i]);
         if (time && *time > 0) {
           best = best == 0 ? *time : std::min(best, *time);
         }
       } else if (column == "busbw" && factor == 0 && i > 0) {
-        const double algbw = number_of<double>(words[i - 1]).value_or(0);
-        factor = algbw >= 1 ? number_of<double>(words[i]).value_or(0) / algbw : 0;
+        const double algbw = parse_number<double>(words[i - 1]).value_or(0);
+        factor = algbw >= 1 ? parse_number<double>(words[i]).value_or(0) / algbw : 0;
       }
     }
     if (best <= 0) {
@@ -161,8 +154,8 @@ class TextReader {
     std::string_view name = words.front().substr(10);
     name = name.substr(0, name.find('-'));
     const auto op = op_of_benchmark(name);
-    const auto bytes = words.size() > 3 ? number_of<std::int64_t>(words[1]) : std::nullopt;
-    const auto time = words.size() > 3 ? number_of<double>(words[3]) : std::nullopt;
+    const auto bytes = words.size() > 3 ? parse_number<std::int64_t>(words[1]) : std::nullopt;
+    const auto time = words.size() > 3 ? parse_number<double>(words[3]) : std::nullopt;
     if (op && bytes && time && *bytes > 0 && *time > 0) {
       add(*op, {*bytes, *time, {}, number});
     }

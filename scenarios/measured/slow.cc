@@ -183,7 +183,7 @@ struct Suspect {
   friend auto operator<=>(const Suspect&, const Suspect&) = default;
 };
 
-std::vector<Suspect> suspects_of(const Timings& timings, const Compared& each) {
+std::vector<Suspect> suspects_of(const Compared& each) {
   std::vector<Suspect> suspects;
   const bool crosses = each.hosts.size() > 1;
   for (const int member : each.call->members) {
@@ -197,7 +197,6 @@ std::vector<Suspect> suspects_of(const Timings& timings, const Compared& each) {
       suspects.push_back({Part::link, std::min(each.hosts[i], next), std::max(each.hosts[i], next)});
     }
   }
-  (void)timings;
   return suspects;
 }
 
@@ -254,10 +253,10 @@ double spread_of(const std::vector<Compared>& calls) {
 }
 
 // Returns the part that explains most, and others that explain the same calls equally well.
-std::vector<Explanation> best_explanations(const Timings& timings, const std::vector<Compared>& calls) {
+std::vector<Explanation> best_explanations(const std::vector<Compared>& calls) {
   std::map<Suspect, std::vector<std::size_t>> covered;
   for (std::size_t i = 0; i < calls.size(); ++i) {
-    for (const Suspect& suspect : suspects_of(timings, calls[i])) {
+    for (const Suspect& suspect : suspects_of(calls[i])) {
       covered[suspect].push_back(i);
     }
   }
@@ -298,7 +297,7 @@ std::vector<Illness> slow_parts(const Timings& timings, const cost::Cluster* clu
     for (const Compared& each : calls) {
       odd += each.log_ratio > std::log(slow_part) ? each.log_ratio : 0;
     }
-    std::vector<Explanation> best = odd > 0 ? best_explanations(timings, calls) : std::vector<Explanation>();
+    std::vector<Explanation> best = odd > 0 ? best_explanations(calls) : std::vector<Explanation>();
     if (best.empty() || best.front().explained < explained_share * odd * (found.empty() ? 1 : 0.8)) {
       break;
     }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <stdexcept>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "scenarios/json/suggest.h"
 #include "scenarios/predict/step_words.h"
 #include "scenarios/program/units.h"
+#include "sim/base/parse_number.h"
 #include "sim/cost/roofline.h"
 #include "sim/tensor/dtype.h"
 
@@ -25,12 +25,11 @@ using Tree = scenario::OrderedJson;
 [[noreturn]] void reject(std::string reason) { throw std::invalid_argument(std::move(reason)); }
 
 std::int64_t whole_number(std::string_view key, std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0) {
+  const auto value = parse_number<std::int64_t>(text);
+  if (!value || *value < 0) {
     reject(fmt::format("{}= takes a whole number, not '{}'", key, text));
   }
-  return value;
+  return *value;
 }
 
 template <typename Change>

@@ -1,11 +1,10 @@
 #include "scenarios/predict/size_table.h"
 
-#include <charconv>
-
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "scenarios/program/units.h"
+#include "sim/base/parse_number.h"
 #include "sim/cost/symmetric_kernels.h"
 #include "viz/rows/phrases.h"
 
@@ -15,15 +14,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::optional<std::int64_t> bare_number(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool is_whole = error == std::errc() && end == text.data() + text.size();
-  return is_whole ? std::optional(value) : std::nullopt;
-}
-
 scenario::Quantity parse_size(std::string_view text) {
-  const auto bare = bare_number(text);
+  const auto bare = parse_number<std::int64_t>(text);
   scenario::Quantity parsed = bare && *bare >= 0 ? scenario::Quantity{bare, {}} : scenario::parse_bytes(text);
   if (parsed.value && *parsed.value == 0) {
     return {{}, "a size of 0 bytes takes no time; start with at least 1B"};

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <functional>
 #include <stdexcept>
 #include <string>
@@ -11,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/json/suggest.h"
+#include "sim/base/parse_number.h"
 
 namespace rollcall::predict {
 
@@ -21,12 +21,11 @@ constexpr std::int64_t number_max = 1'000'000'000;
 [[noreturn]] void refuse(const std::string& reason) { throw std::invalid_argument(reason); }
 
 std::int64_t number_of(std::string_view key, std::string_view word) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (error != std::errc() || end != word.data() + word.size() || value < 1 || value > number_max) {
+  const auto value = parse_number<std::int64_t>(word);
+  if (!value || *value < 1 || *value > number_max) {
     refuse(fmt::format("{}= takes a whole number from 1 to {}, not '{}'", key, number_max, word));
   }
-  return value;
+  return *value;
 }
 
 // A word of the list: its name, whether it has a value, and what it sets.

@@ -18,6 +18,7 @@
 #include "scenarios/run/tensor_uses.h"
 #include "scenarios/run/training.h"
 #include "sim/c10d/process_group.h"
+#include "sim/c10d/scope.h"
 #include "sim/c10d/stream.h"
 #include "sim/c10d/work.h"
 #include "sim/cost/roofline.h"
@@ -208,6 +209,19 @@ class RankFrame {
   const cost::Gpu* gpu_;  // null: unknown
   bool compares_states_;
   std::map<GroupId, std::int64_t> calls_;
+};
+
+// Enters the scope that a statement's label names, if it has one, for the lifetime of the object.
+class LabelScope {
+ public:
+  LabelScope(const RankFrame& frame, TableIndex label) {
+    if (label != none) {
+      scope_.emplace(frame.program().strings[label]);
+    }
+  }
+
+ private:
+  std::optional<Scope> scope_;
 };
 
 }  // namespace rollcall::scenario

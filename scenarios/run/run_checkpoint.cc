@@ -6,16 +6,12 @@
 
 #include "scenarios/run/interpreter.h"
 #include "scenarios/run/rank_frame.h"
-#include "sim/c10d/scope.h"
 #include "sim/train/checkpoint.h"
 
 namespace rollcall::scenario {
 
 void run_checkpoint(RankFrame& frame, const CheckpointCall& call, Site site) {
-  std::optional<Scope> scope;
-  if (call.label != none) {
-    scope.emplace(frame.program().strings[call.label]);
-  }
+  const LabelScope scope(frame, call.label);
   checkpoint::StateDict state;
   const auto add = [&](SlotIndex slot, bool is_shard) {
     frame.touch({slot}, call.saves ? Observation::Access::read : Observation::Access::write, site);

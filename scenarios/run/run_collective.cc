@@ -12,7 +12,6 @@
 #include "sim/base/error.h"
 #include "sim/c10d/collectives.h"
 #include "sim/c10d/rank_context.h"
-#include "sim/c10d/scope.h"
 #include "sim/c10d/stream.h"
 #include "sim/train/coalescing.h"
 
@@ -239,10 +238,7 @@ class CollectiveRun {
 }  // namespace
 
 void run_collective(RankFrame& frame, const Collective& call, Site site, std::vector<Work>* unfinished) {
-  std::optional<Scope> scope;
-  if (call.label != none) {
-    scope.emplace(frame.program().strings[call.label]);
-  }
+  const LabelScope scope(frame, call.label);
   const StreamScope stream(frame.stream(call.stream));
   // In a barrier, the host waits on nccl, too.
   const bool blocks = frame.calls_block() || call.kind == OpKind::barrier;
@@ -276,10 +272,7 @@ void run_collective(RankFrame& frame, const Collective& call, Site site, std::ve
 }
 
 void run_coalesced(RankFrame& frame, const CoalescedCalls& calls, Site site) {
-  std::optional<Scope> scope;
-  if (calls.label != none) {
-    scope.emplace(frame.program().strings[calls.label]);
-  }
+  const LabelScope scope(frame, calls.label);
   CoalescingManager manager({.group = frame.group(calls.group), .async_ops = calls.async_ops});
   std::vector<CollectiveRun> runs;
   runs.reserve(calls.count);

@@ -1,6 +1,5 @@
 // The interpreter, the part about groups and the store.
 
-#include <charconv>
 #include <numeric>
 #include <optional>
 
@@ -9,19 +8,13 @@
 #include "scenarios/run/interpreter.h"
 #include "scenarios/run/rank_frame.h"
 #include "sim/base/error.h"
+#include "sim/base/parse_number.h"
 #include "sim/c10d/device_mesh.h"
 #include "sim/c10d/groups.h"
-#include "sim/c10d/scope.h"
 #include "sim/c10d/store.h"
 
 namespace rollcall::scenario {
 namespace {
-
-void enter(std::optional<Scope>& scope, const RankFrame& frame, TableIndex label) {
-  if (label != none) {
-    scope.emplace(frame.program().strings[label]);
-  }
-}
 
 std::string name_of(const RankFrame& frame, const GroupStatement& call) {
   return call.made == no_slot ? std::string() : frame.program().groups[call.made];
@@ -39,20 +32,18 @@ std::vector<RankList> lists_of(const GroupStatement& call, const ProcessGroup& p
 
 // Parses like Python's int(): variables hold whole numbers.
 std::int64_t whole_number(const std::string& text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) {
+  const auto value = parse_number<std::int64_t>(text);
+  if (!value) {
     throw ValueError(fmt::format("invalid literal for int() with base 10: '{}'", text));
   }
-  return value;
+  return *value;
 }
 
 }  // namespace
 
 void run_group_call(RankFrame& frame, const GroupStatement& call, Site site) {
   using Kind = GroupStatement::Kind;
-  std::optional<Scope> scope;
-  enter(scope, frame, call.label);
+  const LabelScope scope(frame, call.label);
   const GroupOptions options{
       .timeout = call.timeout, .name = name_of(frame, call), .use_local_synchronization = call.is_local};
   ProcessGroup made;
@@ -87,8 +78,7 @@ void run_group_call(RankFrame& frame, const GroupStatement& call, Site site) {
 }
 
 void run_init_device_mesh(RankFrame& frame, const MeshStatement& call, Site site) {
-  std::optional<Scope> scope;
-  enter(scope, frame, call.label);
+  const LabelScope scope(frame, call.label);
   const DeviceMesh mesh = init_device_mesh(call.shape, site);
   for (std::size_t dim = 0; dim < call.made.size(); ++dim) {
     frame.set_group(call.made[dim], mesh.get_group(dim));
@@ -100,8 +90,7 @@ void run_init_device_mesh(RankFrame& frame, const MeshStatement& call, Site site
 
 void run_store_call(RankFrame& frame, const StoreStatement& call, Site site) {
   using Kind = StoreCall::Kind;
-  std::optional<Scope> scope;
-  enter(scope, frame, call.label);
+  const LabelScope scope(frame, call.label);
   std::vector<std::string> keys;
   for (const TableIndex key : call.keys) {
     keys.push_back(compose(frame, key));

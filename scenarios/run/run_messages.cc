@@ -12,7 +12,6 @@
 #include "sim/c10d/objects.h"
 #include "sim/c10d/p2p.h"
 #include "sim/c10d/rank_context.h"
-#include "sim/c10d/scope.h"
 #include "sim/c10d/stream.h"
 
 namespace rollcall::scenario {
@@ -69,10 +68,7 @@ void use_tensor(RankFrame& frame, const MessageCall& call, SlotIndex handle, con
 }  // namespace
 
 void run_message(RankFrame& frame, const MessageCall& call, Site site, std::vector<Work>* unfinished) {
-  std::optional<Scope> scope;
-  if (call.label != none) {
-    scope.emplace(frame.program().strings[call.label]);
-  }
+  const LabelScope scope(frame, call.label);
   const StreamScope stream(frame.stream(call.stream));
   const Tensor& tensor = tensor_of(frame, call, site);
   const PointToPointOptions options = options_of(frame, call);
@@ -103,10 +99,7 @@ void run_message(RankFrame& frame, const MessageCall& call, Site site, std::vect
 }
 
 void run_batch(RankFrame& frame, const MessageBatch& batch, Site site) {
-  std::optional<Scope> scope;
-  if (batch.label != none) {
-    scope.emplace(frame.program().strings[batch.label]);
-  }
+  const LabelScope scope(frame, batch.label);
   const StreamScope stream(frame.stream(batch.stream));
   const auto calls = std::span(frame.program().messages).subspan(batch.first, batch.count);
   std::vector<PointToPoint> messages;
@@ -149,10 +142,7 @@ Object object_of(const RankFrame& frame, const ObjectTemplate& pattern) {
 }  // namespace
 
 void run_objects(RankFrame& frame, const ObjectCall& call, Site site) {
-  std::optional<Scope> scope;
-  if (call.label != none) {
-    scope.emplace(frame.program().strings[call.label]);
-  }
+  const LabelScope scope(frame, call.label);
   const ProcessGroup group = frame.group(call.group);
   const std::optional<Rank> peer = call.root ? std::optional(rank_of(frame, call.root)) : std::nullopt;
   const Rank root = peer.value_or(0);

@@ -21,6 +21,7 @@
 #include "real/process/process.h"
 #include "scenarios/watch/clock.h"
 #include "scenarios/watch/process_state.h"
+#include "sim/base/parse_number.h"
 #include "sim/report/rank_set.h"
 #include "traces/logs/watch_log.h"
 #include "traces/watch/live_ring.h"
@@ -35,10 +36,8 @@ constexpr Duration server_answer_within = 4 * second;
 constexpr Rank ranks_max = 1 << 20;
 
 std::optional<std::uint16_t> port_in(std::string_view text) {
-  unsigned port = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  const bool fits = error == std::errc() && end == text.data() + text.size() && port > 0 && port < 65536;
-  return fits ? std::optional(static_cast<std::uint16_t>(port)) : std::nullopt;
+  const auto port = parse_number<std::uint16_t>(text);
+  return port && *port > 0 ? port : std::nullopt;
 }
 
 std::string contents(const fs::path& path) {
@@ -376,10 +375,8 @@ std::optional<Target> parse_target(std::string_view text) {
     text.remove_prefix(http.size());
     text = text.substr(0, text.find('/'));
   }
-  pid_t process = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), process);
-  if (error == std::errc() && end == text.data() + text.size() && process > 0) {
-    return Process{process};
+  if (const auto process = parse_number<pid_t>(text); process && *process > 0) {
+    return Process{*process};
   }
   const std::optional<Address> address = parse_address(text);
   return address ? std::optional<Target>(DebugServer{*address}) : std::nullopt;

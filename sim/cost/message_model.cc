@@ -65,6 +65,16 @@ MessageTime finish(const Communicator& communicator, std::int64_t bytes_per_peer
   return {start + time * (is_small ? 2 : 1), moving.ports, moving.nics, protocol, channels_per_peer};
 }
 
+// A part of the bytes goes to every other rank. `nic_speed`: of the way to other nodes.
+MessageTime spread_time(const Communicator& communicator, std::int64_t bytes, double nic_speed,
+                        double share) {
+  const double part = static_cast<double>(bytes) / communicator.ranks;
+  const int local = communicator.ranks_per_node();
+  return finish(communicator, bytes / communicator.ranks, communicator.ranks - 1, communicator.nodes == 1,
+                {transfer(part * (local - 1), port_speed(communicator)),
+                 transfer(part * (communicator.ranks - local), nic_speed), share, share});
+}
+
 }  // namespace
 
 MessageTime message_time(const Communicator& communicator, std::int64_t bytes, bool same_node) {
@@ -76,20 +86,11 @@ MessageTime message_time(const Communicator& communicator, std::int64_t bytes, b
 }
 
 MessageTime all_to_all_time(const Communicator& communicator, std::int64_t bytes) {
-  const double part = static_cast<double>(bytes) / communicator.ranks;
-  const int local = communicator.ranks_per_node();
-  return finish(communicator, bytes / communicator.ranks, communicator.ranks - 1, communicator.nodes == 1,
-                {transfer(part * (local - 1), port_speed(communicator)),
-                 transfer(part * (communicator.ranks - local), nic_share(communicator)), port_efficiency,
-                 port_efficiency});
+  return spread_time(communicator, bytes, nic_share(communicator), port_efficiency);
 }
 
 MessageTime one_to_all_time(const Communicator& communicator, std::int64_t bytes) {
-  const double part = static_cast<double>(bytes) / communicator.ranks;
-  const int local = communicator.ranks_per_node();
-  return finish(communicator, bytes / communicator.ranks, communicator.ranks - 1, communicator.nodes == 1,
-                {transfer(part * (local - 1), port_speed(communicator)),
-                 transfer(part * (communicator.ranks - local), communicator.links.nic_speed), 1, 1});
+  return spread_time(communicator, bytes, communicator.links.nic_speed, 1);
 }
 
 }  // namespace rollcall::cost

@@ -167,19 +167,22 @@ class WaitFinder {
     return place->second;
   }
 
-  bool messages_are_done(const RankOps& ops, const DumpOp& op) const {
-    bool some = false;
+  // The other ends of a call's messages, in order.
+  std::vector<Counterpart> counterparts(const RankOps& ops, const DumpOp& op) const {
+    std::vector<Counterpart> others;
     for (const std::uint32_t record : ops.parts_of(op)) {
-      if (!view_.job.calls[ops.dump->records[record].call].is_message()) {
-        continue;
+      if (view_.job.calls[ops.dump->records[record].call].is_message()) {
+        others.push_back(messages_.counterpart(ops, record));
       }
-      const Counterpart other = messages_.counterpart(ops, record);
-      if (other.op == nullptr || !other.op->finished) {
-        return false;
-      }
-      some = true;
     }
-    return some;
+    return others;
+  }
+
+  bool messages_are_done(const RankOps& ops, const DumpOp& op) const {
+    const std::vector<Counterpart> others = counterparts(ops, op);
+    return !others.empty() && std::ranges::all_of(others, [](const Counterpart& other) {
+      return other.op != nullptr && other.op->finished;
+    });
   }
 
   void enter(const RankOps& ops, const DumpOp& head) {
@@ -234,11 +237,7 @@ class WaitFinder {
 
   void add_peers(WaitNode& node) const {
     const RankOps& ops = *view_.ops_of(node.ranks.front());
-    for (const std::uint32_t record : ops.parts_of(*node.ops.front())) {
-      if (!view_.job.calls[ops.dump->records[record].call].is_message()) {
-        continue;
-      }
-      const Counterpart other = messages_.counterpart(ops, record);
+    for (const Counterpart& other : counterparts(ops, *node.ops.front())) {
       if (other.rank < 0 || other.rank == ops.dump->rank) {
         continue;
       }
@@ -279,11 +278,7 @@ class WaitFinder {
   std::set<Rank> peers_at_head(const WaitNode& node) const {
     std::set<Rank> peers;
     const RankOps& ops = *view_.ops_of(node.ranks.front());
-    for (const std::uint32_t record : ops.parts_of(*node.ops.front())) {
-      if (!view_.job.calls[ops.dump->records[record].call].is_message()) {
-        continue;
-      }
-      const Counterpart other = messages_.counterpart(ops, record);
+    for (const Counterpart& other : counterparts(ops, *node.ops.front())) {
       if (other.op != nullptr && other.rank != ops.dump->rank && head(other.rank) == other.op) {
         peers.insert(other.rank);
       }

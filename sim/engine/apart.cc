@@ -20,68 +20,33 @@ namespace rollcall::check {
 template <typename Visitor, typename AnyCall>
 requires std::same_as<std::remove_const_t<AnyCall>, ProgramCall>
 void visit(Visitor& visitor, AnyCall& call) {
-  visitor(call.kind);
-  visitor(call.group);
-  visitor(call.seq);
-  visitor(call.numel);
-  visitor(call.dtype);
-  visitor(call.label);
-  visitor(call.is_root);
-  visitor(call.peer);
-  visitor(call.tag);
-  visitor(call.reduce);
-  visitor(call.root);
-  visitor(call.async_op);
-  visitor(call.batch);
-  visitor(call.shadow);
-  visitor(call.group_index);
-  visitor(call.group_made_by);
-  visitor(call.pairing);
-  visitor(call.is_strict);
-  visitor(call.site);
-  visitor(call.given_parts);
-  visitor(call.filled_parts);
+  visitor(call.kind, call.group, call.seq, call.numel, call.dtype, call.label, call.is_root, call.peer,
+          call.tag, call.reduce, call.root, call.async_op, call.batch, call.shadow, call.group_index,
+          call.group_made_by, call.pairing, call.is_strict, call.site, call.given_parts, call.filled_parts);
 }
 
 template <typename Visitor, typename AnyGroup>
 requires std::same_as<std::remove_const_t<AnyGroup>, ProgramGroup>
 void visit(Visitor& visitor, AnyGroup& group) {
-  visitor(group.name);
-  visitor(group.ranks);
-  visitor(group.made_by);
-  visitor(group.is_by_use);
+  visitor(group.name, group.ranks, group.made_by, group.is_by_use);
 }
 
 template <typename Visitor, typename AnyProgram>
 requires std::same_as<std::remove_const_t<AnyProgram>, RankProgram>
 void visit(Visitor& visitor, AnyProgram& program) {
-  visitor(program.rank);
-  visitor(program.calls);
-  visitor(program.groups);
-  visitor(program.sets);
-  visitor(program.is_whole);
-  visitor(program.is_endless);
+  visitor(program.rank, program.calls, program.groups, program.sets, program.is_whole, program.is_endless);
 }
 
 template <typename Visitor, typename AnyStep>
 requires std::same_as<std::remove_const_t<AnyStep>, Step>
 void visit(Visitor& visitor, AnyStep& step) {
-  visitor(step.text);
-  visitor(step.label);
-  visitor(step.site);
-  visitor(step.group);
-  visitor(step.seq);
-  visitor(step.shadow);
-  visitor(step.is_presence);
-  visitor(step.is_joins);
+  visitor(step.text, step.label, step.site, step.group, step.seq, step.shadow, step.is_presence,
+          step.is_joins);
 }
 
 template <typename Visitor, typename AnyLog>
 requires std::same_as<std::remove_const_t<AnyLog>, StepLog>
-void visit(Visitor& visitor, AnyLog& log) {
-  visitor(log.ranks);
-  visitor(log.groups);
-}
+void visit(Visitor& visitor, AnyLog& log) { visitor(log.ranks, log.groups); }
 
 }  // namespace rollcall::check
 

@@ -7,35 +7,36 @@ namespace rollcall::sim::gloo {
 
 using Kind = Step::Kind;
 
-Steps gather_steps(Seat seat, std::size_t root, std::size_t block_bytes) {
+namespace {
+
+// The root exchanges a block with every other rank, which has one step only.
+Steps direct_steps(Seat seat, std::size_t root, std::size_t block_bytes, bool root_sends) {
+  const auto exchange = [&](bool sends, std::size_t peer, std::size_t offset) {
+    return Step{sends ? Kind::send : Kind::receive, false, static_cast<std::uint32_t>(peer), offset,
+                block_bytes};
+  };
+  const auto end = [](bool sends) { return Step{.kind = sends ? Kind::await_send : Kind::await_receive}; };
   if (seat.rank != root) {
-    return {{Kind::send, false, static_cast<std::uint32_t>(root), 0, block_bytes},
-            {.kind = Kind::await_send}};
+    return {exchange(!root_sends, root, 0), end(!root_sends)};
   }
   Steps steps;
   for (std::size_t rank = 0; rank < seat.ranks; ++rank) {
     if (rank != root) {
-      steps.push_back(
-          {Kind::receive, false, static_cast<std::uint32_t>(rank), rank * block_bytes, block_bytes});
+      steps.push_back(exchange(root_sends, rank, rank * block_bytes));
     }
   }
-  steps.insert(steps.end(), seat.ranks - 1, Step{.kind = Kind::await_receive});
+  steps.insert(steps.end(), seat.ranks - 1, end(root_sends));
   return steps;
 }
 
+}  // namespace
+
+Steps gather_steps(Seat seat, std::size_t root, std::size_t block_bytes) {
+  return direct_steps(seat, root, block_bytes, false);
+}
+
 Steps scatter_steps(Seat seat, std::size_t root, std::size_t block_bytes) {
-  if (seat.rank != root) {
-    return {{Kind::receive, false, static_cast<std::uint32_t>(root), 0, block_bytes},
-            {.kind = Kind::await_receive}};
-  }
-  Steps steps;
-  for (std::size_t rank = 0; rank < seat.ranks; ++rank) {
-    if (rank != root) {
-      steps.push_back({Kind::send, false, static_cast<std::uint32_t>(rank), rank * block_bytes, block_bytes});
-    }
-  }
-  steps.insert(steps.end(), seat.ranks - 1, Step{.kind = Kind::await_send});
-  return steps;
+  return direct_steps(seat, root, block_bytes, true);
 }
 
 void Parts::add(std::size_t length) {

@@ -107,15 +107,4 @@ void Reducer::initialize_buckets(BucketIndices indices) {
   expects(placed == parameters_.size(), "every parameter is in one bucket");
 }
 
-std::vector<std::int64_t> Reducer::bucket_bytes() const {
-  std::vector<std::int64_t> bytes;
-  for (const Bucket& bucket : buckets_) {
-    bytes.push_back(0);
-    for (const std::uint32_t variable : bucket.variables) {
-      bytes.back() += parameters_[variable]->value.storage()->bytes();
-    }
-  }
-  return bytes;
-}
-
 }  // namespace rollcall

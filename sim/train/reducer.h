@@ -67,9 +67,6 @@ class Reducer {
   // Part of the same: lets the buckets be rebuilt in the same iteration as on the other ranks.
   void push_all_rebuilt_parameters();
 
-  // For reports: the current layout, in order of reduction.
-  std::vector<std::int64_t> bucket_bytes() const;
-
  private:
   struct Bucket {
     std::vector<std::uint32_t> variables;

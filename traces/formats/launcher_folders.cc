@@ -1,7 +1,7 @@
 #include "traces/formats/launcher_folders.h"
+#include "sim/base/parse_number.h"
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 
 #include <fmt/core.h>
@@ -22,10 +22,8 @@ Split split(std::string_view path) {
 }
 
 std::optional<int> number_in(std::string_view digits) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  const bool is_number = error == std::errc() && end == digits.data() + digits.size() && !digits.empty();
-  return is_number && number >= 0 ? std::optional(number) : std::nullopt;
+  const auto number = parse_number<int>(digits);
+  return number && *number >= 0 ? number : std::nullopt;
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include "traces/values/value_access.h"
+#include "sim/base/parse_number.h"
 
 #include <algorithm>
 #include <charconv>
@@ -12,13 +13,8 @@ std::int64_t number_or(const Value* value, std::int64_t otherwise) {
   if (value->is(Value::Kind::integer) || value->is(Value::Kind::boolean)) {
     return value->integer;
   }
-  std::int64_t number = otherwise;
-  if (value->is(Value::Kind::text)) {
-    const std::string_view text = value->as_text();
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    return error == std::errc() && end == text.data() + text.size() ? number : otherwise;
-  }
-  return otherwise;
+  return value->is(Value::Kind::text) ? parse_number<std::int64_t>(value->as_text()).value_or(otherwise)
+                                      : otherwise;
 }
 
 std::string_view text_or_empty(const Value* value) {

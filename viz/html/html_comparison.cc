@@ -18,28 +18,10 @@ namespace {
 
 using Judgement = ComparedFact::Judgement;
 
-std::string_view sign_of(Judgement judgement) {
-  switch (judgement) {
-    case Judgement::same:
-      return "= ";
-    case Judgement::differs:
-      return "\u2260 ";
-    case Judgement::open:
-      break;
-  }
-  return "? ";
-}
-
-std::string_view word_of(Judgement judgement) {
-  switch (judgement) {
-    case Judgement::same:
-      return "same";
-    case Judgement::differs:
-      return "differs";
-    case Judgement::open:
-      break;
-  }
-  return "cannot be judged";
+std::string_view text_of(Judgement judgement) {
+  return judgement == Judgement::same      ? "= same"
+         : judgement == Judgement::differs ? "\u2260 differs"
+                                           : "? cannot be judged";
 }
 
 std::int64_t count_of(const Comparison& comparison, Judgement judgement) {
@@ -107,12 +89,11 @@ void facts(Markup& out, const Comparison& comparison) {
   for (const ComparedFact& fact : comparison.facts) {
     const bool differs = fact.judgement == Judgement::differs;
     const std::string look = differs ? "differs" : "";
-    table.rows.push_back(
-        {{.text = fact.about, .is_heading = true},
-         {.text = std::string(sign_of(fact.judgement)) + std::string(word_of(fact.judgement)), .look = look},
-         {.text = fact.first},
-         {.text = fact.first == fact.second ? "" : fact.second},
-         {.text = fact.because}});
+    table.rows.push_back({{.text = fact.about, .is_heading = true},
+                          {.text = std::string(text_of(fact.judgement)), .look = look},
+                          {.text = fact.first},
+                          {.text = fact.first == fact.second ? "" : fact.second},
+                          {.text = fact.because}});
   }
   html_heading(out, "Comparison");
   write_table(out, table, "facts");

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <string_view>
 
 #include <fmt/core.h>
 #include <CLI/App.hpp>
 
 #include "scenarios/cli/report_files.h"
+#include "sim/base/parse_number.h"
 #include "sim/c10d/backend_traits.h"
 
 namespace rollcall::cli {
@@ -17,12 +17,11 @@ namespace {
 
 // CLI11's own conversion accepts "-1" as the largest seed.
 std::uint64_t seed_of(const std::string& text) {
-  std::uint64_t seed = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
-  if (error != std::errc() || end != text.data() + text.size()) {
+  const auto seed = parse_number<std::uint64_t>(text);
+  if (!seed) {
     throw CLI::ConversionError(fmt::format("--seed: '{}' is not an integer between 0 and 2^64-1", text));
   }
-  return seed;
+  return *seed;
 }
 
 // The values of --backend.
@@ -39,20 +38,17 @@ std::vector<std::string> names_of_backends() {
 // Checks a whole number, with a message for people: CLI11's own prints both ends of every range.
 CLI::Validator whole_number(std::int64_t least, std::int64_t most) {
   const auto check = [least, most](const std::string& text) {
-    std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    const bool fits =
-        error == std::errc() && end == text.data() + text.size() && value >= least && value <= most;
-    return fits ? "" : fmt::format("'{}' is not an integer between {} and {}", text, least, most);
+    const auto value = parse_number<std::int64_t>(text);
+    return value && *value >= least && *value <= most
+               ? ""
+               : fmt::format("'{}' is not an integer between {} and {}", text, least, most);
   };
   return CLI::Validator(check, "");
 }
 
 std::string check_not_negative(const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool fits = error == std::errc() && end == text.data() + text.size() && value >= 0;
-  return fits ? "" : fmt::format("'{}' is not a non-negative number", text);
+  const auto value = parse_number<double>(text);
+  return value && *value >= 0 ? "" : fmt::format("'{}' is not a non-negative number", text);
 }
 
 void declare_trace_files(CLI::App& app, TraceArguments& trace) {

@@ -1,7 +1,6 @@
 // `rollcall watch`: runs a job unchanged, and names the culprit while it hangs.
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <fstream>
 #include <optional>
@@ -17,6 +16,7 @@
 #include "scenarios/run/source_lines.h"
 #include "scenarios/watch/attach.h"
 #include "scenarios/watch/watched_job.h"
+#include "sim/base/parse_number.h"
 #include "sim/diagnose/dump_judge.h"
 #include "traces/dumps/dump_report.h"
 #include "traces/formats/recordings.h"
@@ -105,11 +105,8 @@ std::string variable(const char* name) {
 int number_of_node() {
   for (const char* name :
        {"SLURM_NODEID", "GROUP_RANK", "NODE_RANK", "PET_NODE_RANK", "JOB_COMPLETION_INDEX"}) {
-    const std::string text = variable(name);
-    int node = -1;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), node);
-    if (!text.empty() && error == std::errc() && end == text.data() + text.size() && node >= 0) {
-      return node;
+    if (const auto node = parse_number<int>(variable(name)); node && *node >= 0) {
+      return *node;
     }
   }
   throw UsageError("--node: no variable says which node this is; set NODE_RANK");
