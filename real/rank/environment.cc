@@ -1,11 +1,12 @@
 #include "real/rank/environment.h"
-#include "sim/base/parse_number.h"
 
 #include <array>
 #include <stdexcept>
 #include <string_view>
 
 #include <fmt/core.h>
+
+#include "sim/base/parse_number.h"
 
 namespace rollcall::real {
 namespace {

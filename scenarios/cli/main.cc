@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "real/process/process.h"
 #include "scenarios/cli/guarded.h"
 #include "scenarios/cli/terminal/progress.h"
 #include "viz/base/write_file.h"
@@ -57,9 +58,7 @@ int main(int argc, char** argv) {
   for (const int signal : {SIGINT, SIGTERM}) {
     std::signal(signal, on_interrupt);
   }
-  if (std::signal(SIGHUP, on_interrupt) == SIG_IGN) {  // nohup
-    std::signal(SIGHUP, SIG_IGN);
-  }
+  rollcall::real::set_unless_ignored(SIGHUP, on_interrupt);
   std::signal(SIGABRT, on_abort);
   for (const int signal : {SIGPIPE, SIGXFSZ}) {  // a closed pipe, a limit on files (ulimit -f):
     std::signal(signal, SIG_IGN);                // then errors of the write, with a message

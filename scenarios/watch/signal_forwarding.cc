@@ -48,10 +48,10 @@ void SignalForwarding::forward_to(pid_t job) {
       ::sigaction(forwarded_signals[i], &action, nullptr);
     }
   }
-  ::sigprocmask(SIG_SETMASK, &mask_before, nullptr);
+  release();
 }
 
-void SignalForwarding::end_in_job() { ::sigprocmask(SIG_SETMASK, &mask_before, nullptr); }
+void SignalForwarding::release() { ::sigprocmask(SIG_SETMASK, &mask_before, nullptr); }
 
 SignalForwarding::~SignalForwarding() {
   if (forwarded_to > 0) {
@@ -59,8 +59,9 @@ SignalForwarding::~SignalForwarding() {
       ::sigaction(forwarded_signals[i], &before_[i], nullptr);
     }
     forwarded_to = -1;
+  } else {
+    release();  // the job could not be created
   }
-  ::sigprocmask(SIG_SETMASK, &mask_before, nullptr);
 }
 
 bool SignalForwarding::told_to_end() { return was_told_to_end != 0; }

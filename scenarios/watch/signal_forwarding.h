@@ -24,8 +24,8 @@ class SignalForwarding {
   // To be called once, when the job's process has been created.
   void forward_to(pid_t job);
 
-  // In the job's process: takes signals again, as this process did before.
-  static void end_in_job();
+  // Takes signals again, as before there was one: in the job's process, before its program starts.
+  static void release();
 
   // True if the job was told to end, now or while an earlier one existed: the reason for its end is known then.
   static bool told_to_end();

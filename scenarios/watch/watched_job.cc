@@ -61,7 +61,7 @@ void become_job(const std::vector<std::string>& command, const std::string& hook
                 const std::string& records) {
   ::prctl(PR_SET_PDEATHSIG, 0);
   std::signal(SIGPIPE, SIG_DFL);
-  SignalForwarding::end_in_job();
+  SignalForwarding::release();
   const char* path = std::getenv("PYTHONPATH");
   ::setenv("PYTHONPATH", (path == nullptr || *path == '\0' ? hook : hook + ":" + path).c_str(), 1);
   ::setenv("ROLLCALL_RINGS", records.c_str(), 1);

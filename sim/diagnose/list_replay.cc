@@ -327,8 +327,8 @@ void ListReplay::add_members(const std::string& group, const std::vector<Rank>& 
 ListReplay::Item ListReplay::item_of(const ProgramCall& call, std::size_t at) const {
   const auto what = what_.find(agreement_text(call));
   expects(what != what_.end(), "calls are put in that others make");
-  const auto line =
-      lines_.find(line_text(call));  // a message that is put in may be in a place that is not known
+  // A message that is put in may be in a place that is not known.
+  const auto line = lines_.find(line_text(call));
   return {.kind = call.kind,
           .group = groups_.at(call.group),
           .peer = is_point_to_point(call.kind) ? call.peer : -1,

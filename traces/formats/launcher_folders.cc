@@ -1,10 +1,11 @@
 #include "traces/formats/launcher_folders.h"
-#include "sim/base/parse_number.h"
 
 #include <algorithm>
 #include <set>
 
 #include <fmt/core.h>
+
+#include "sim/base/parse_number.h"
 
 namespace rollcall::traces {
 

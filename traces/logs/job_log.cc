@@ -211,7 +211,7 @@ class LineReader {
     if (const RankSet ranks = ranks_at(before.substr(digits)); !ranks.empty()) {
       add(Kind::barrier_missing, ranks).op = "monitored_barrier";
       if (const Rank rank = rank_ >= 0 ? rank_ : static_cast<Rank>(in_group.value_or(-1)); rank >= 0) {
-        add(Kind::named_missing, {rank}).op = "monitored_barrier";
+        add(Kind::named_missing, {rank});
       }
     }
   }

@@ -176,8 +176,8 @@ class LearnedPrefixes {
 
   std::map<std::string_view, Rank> ranks_;
   std::set<std::size_t, std::greater<>> lengths_;
-  std::optional<Rank>
-      first_of_node_;      // the rank whose local rank is 0; `several` if the log is of several nodes
+  // The rank whose local rank is 0; `several` if the log is of several nodes.
+  std::optional<Rank> first_of_node_;
   bool are_ranks_ = true;  // the numbers of srun and Open MPI; else they are those of nodes
 };
 

@@ -1,8 +1,9 @@
 #include "traces/values/value_access.h"
-#include "sim/base/parse_number.h"
 
 #include <algorithm>
 #include <charconv>
+
+#include "sim/base/parse_number.h"
 
 namespace rollcall::traces {
 

@@ -304,7 +304,7 @@ class _DispatchMode(TorchDispatchMode):
         place, arguments, named = _place_of_results(function, arguments, named)
         result = function(*arguments, **named)
         if place is not None:
-            for tensor in _tensors((result,)):
+            for tensor in tensors_among(result):
                 tensor.__dict__.setdefault(_CLAIM, place)
         computed(function, arguments, named, result, place)
         return result
@@ -347,7 +347,7 @@ def _common_device(function, arguments, named):
     """Returns the device that the operands claim; a zero-dimensional CPU tensor is compatible with any device."""
     place = scalar = None
     is_known = True
-    for tensor in _tensors((*arguments, *named.values())):
+    for tensor in tensors_among(*arguments, *named.values()):
         known = claimed(tensor)
         if known is None:
             is_known = is_known and tensor.dim() == 0
@@ -361,7 +361,7 @@ def _common_device(function, arguments, named):
     return place if place is not None or not is_known else scalar
 
 
-def _tensors(values):
+def tensors_among(*values):
     """Yields the tensors among the values, and in lists among them."""
     for value in values:
         if isinstance(value, torch.Tensor):

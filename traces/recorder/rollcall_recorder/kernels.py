@@ -23,6 +23,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from . import device_claims, memory, touches
+from .device_claims import tensors_among
 from .operators import operator_of
 
 _NO_DISPATCH = torch.Tensor.__torch_dispatch__
@@ -198,7 +199,7 @@ class Kernels:
                 self.memory.clear()
             operands = [(tensor, self.memory.find(tensor), index in operator.written)
                         for index, value in enumerate((*arguments, *named.values()))
-                        for tensor in _tensors(value) if not _is_elsewhere(tensor) and not tensor.is_meta]
+                        for tensor in tensors_among(value) if not _is_elsewhere(tensor) and not tensor.is_meta]
             for tensor, _, _ in operands:
                 if type(tensor) is not torch.Tensor and isinstance(tensor, torch.nn.Parameter):
                     self.memory.is_parameter(tensor)
@@ -208,10 +209,10 @@ class Kernels:
 
     def _note(self, operator, arguments, named, result, operands):
         narrow = self._precision(operator, operands)
-        made = [(tensor, self.memory.find(tensor, narrow)) for tensor in _tensors(result) if not tensor.is_meta]
+        made = [(tensor, self.memory.find(tensor, narrow)) for tensor in tensors_among(result) if not tensor.is_meta]
         made = [row for row in made if row[1] is not None]
         is_transfer = operator.name in _TRANSFERS and any(
-            _is_elsewhere(tensor) for value in arguments for tensor in _tensors(value))
+            _is_elsewhere(tensor) for tensor in tensors_among(*arguments))
         if operator.is_free or is_transfer:
             return
         if narrow is not None and operator.is_narrow:
@@ -340,15 +341,6 @@ def _is_elsewhere(tensor):
         return False
     place = device_claims.claimed(tensor)
     return place is not None and place.type != "cuda"
-
-
-def _tensors(value):
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for each in value:
-            if isinstance(each, torch.Tensor):
-                yield each
 
 
 def _dtype(tensor, held):
