@@ -32,9 +32,10 @@ void show_unknown(const std::vector<std::string>& files) {
     return;
   }
   const std::size_t shown = std::min(files.size(), unknown_max);
-  remark(viz::printable(fmt::format("rollcall: of no known format, and not used: {}{}",
-                                    fmt::join(files.begin(), files.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
-                                    shown < files.size() ? fmt::format(" and {} more", files.size() - shown) : "")));
+  remark(viz::printable(
+      fmt::format("rollcall: of no known format, and not used: {}{}",
+                  fmt::join(files.begin(), files.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
+                  shown < files.size() ? fmt::format(" and {} more", files.size() - shown) : "")));
 }
 
 }  // namespace
@@ -68,14 +69,20 @@ ExitCode no_dumps(const traces::ReadResult& input, const std::vector<std::string
   if (paths.size() == 1 && std::filesystem::exists(paths.front(), missing)) {
     const Subject subject = subject_of(paths.front());
     // If nothing can be read from the file, the reader has said why.
-    const bool says_something = std::filesystem::is_directory(paths.front(), missing) ||
-                                !traces::beginning_of(paths.front()).empty();
+    const bool says_something =
+        std::filesystem::is_directory(paths.front(), missing) || !traces::beginning_of(paths.front()).empty();
     if (says_something && subject != Subject::dumps && subject != Subject::trace) {
       throw UsageError(fmt::format("'{}' is {}", paths.front(), advice_on(subject, paths.front())));
     }
   }
   remark(fmt::format("rollcall: {}: no dumps, traces or logs of a job in {}",
                      had_problems ? "error" : "nothing selected", fmt::join(paths, ", ")));
+  if (!had_problems) {
+    remark(
+        "rollcall: hint: a log tells something once a call failed or timed out in it; while a job hangs, its "
+        "stacks do "
+        "(py-spy dump --pid PID), and `rollcall attach PID`");
+  }
   return had_problems ? ExitCode::invalid : ExitCode::nothing_selected;
 }
 

@@ -1,6 +1,8 @@
 // Ranks that owe a call: they are stuck on the host, have left the loop, lack the group, or are dead.
 
 #include <algorithm>
+#include <map>
+#include <string>
 
 #include <fmt/core.h>
 
@@ -70,6 +72,7 @@ class AbsenceJudge {
       diagnosis.confidence = Diagnosis::Confidence::low;
       diagnosis.alternatives = {FindingKind::extra_collective};
     }
+    doubt_roots(diagnosis);
     if (ended_otherwise(job_)) {
       diagnosis.confidence = Diagnosis::Confidence::low;
       diagnosis.evidence.push_back(
@@ -81,6 +84,31 @@ class AbsenceJudge {
   }
 
  private:
+  // A call with a root that is over for some ranks, while others wait in it, may just as well have ranks that name
+  // different roots.
+  void doubt_roots(Diagnosis& diagnosis) const {
+    for (const WaitNode& node : job_.waits.nodes) {
+      const Call call = name_node(job_, node);
+      if (node.kind != DumpOp::Kind::collective || !has_root(call.op)) {
+        continue;
+      }
+      RankSet past;
+      for (const GroupMember& member : job_.view.calls_of(node.group).members) {
+        const DumpOp* op = member.at(node.position);
+        past.insert(op != nullptr && op->finished ? RankSet{member.rank} : RankSet());
+      }
+      if (!past.empty()) {
+        diagnosis.confidence = Diagnosis::Confidence::low;
+        diagnosis.alternatives.push_back(FindingKind::root_mismatch);
+        diagnosis.evidence.push_back(
+            fmt::format("{} is over for {}, and {} in it: ranks that name different roots "
+                        "leave the same",
+                        call_phrase(call), ranks_phrase(past), with_verb(ranks_of(node), "waits", "wait")));
+        return;
+      }
+    }
+  }
+
   // True if all waiting ranks wait in one call that more ranks have left out: the waiting ones do what the
   // others do not. Stacks that show the others in their own code say that they have not come yet.
   bool is_lone_call() const {
@@ -398,6 +426,27 @@ class AbsenceJudge {
     add_stacks(diagnosis);
     doubt_peer(node, diagnosis);
     doubt_start(diagnosis);
+    doubt_crowd(ranks_of(node), diagnosis);
+  }
+
+  // Many ranks that stand in one line hardly got stuck there one by one.
+  void doubt_crowd(const RankSet& waiting, Diagnosis& diagnosis) const {
+    std::map<std::string, RankSet> by_site;
+    for (const LogFact& fact : job_.view.job.facts) {
+      if (fact.kind == LogFact::Kind::stack && !fact.site.empty()) {
+        by_site[fact.site].insert(fact.ranks);
+      }
+    }
+    const auto crowd = std::ranges::find_if(by_site, [&](const auto& entry) {
+      return difference(absent_, entry.second).empty() && absent_.size() > waiting.size();
+    });
+    if (crowd != by_site.end()) {
+      diagnosis.confidence = std::max(diagnosis.confidence, Diagnosis::Confidence::medium);
+      diagnosis.evidence.push_back(fmt::format(
+          "{} all stand at {}: what they wait for there, such as a key of the store or a file, may be owed "
+          "by {}",
+          ranks_phrase(absent_), crowd->first, ranks_phrase(waiting)));
+    }
   }
 
   // If the rank that waits in a message for the absent rank also keeps another rank waiting in a message, it may have

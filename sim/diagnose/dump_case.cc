@@ -189,9 +189,13 @@ RankSet ranks_without_dump(const JobDump& job) {
 
 RankSet ranks_without_messages(const DumpCase& job) {
   RankSet ranks;
+  RankSet empty;  // these do not say which recorder wrote them
+  RankSet others;
   for (const RankOps& ops : job.view.ranks) {
-    ranks.insert(ops.dump->skips_messages ? RankSet{ops.dump->rank} : RankSet());
+    RankSet& set = ops.dump->skips_messages ? ranks : ops.dump->records.empty() ? empty : others;
+    set.insert(RankSet{ops.dump->rank});
   }
+  ranks.insert(others.empty() && !ranks.empty() ? empty : RankSet());
   return ranks;
 }
 

@@ -12,6 +12,7 @@
 #include "sim/diagnose/dump_case.h"
 #include "sim/diagnose/dump_repair.h"
 #include "sim/diagnose/log_judge.h"
+#include "sim/diagnose/log_ranks.h"
 #include "sim/wording/phrasing.h"
 
 namespace rollcall::check {
@@ -154,19 +155,71 @@ bool may_stand_unrecorded(const DumpCase& job) {
          });
 }
 
-// If ranks are called stuck in host code, with little confidence, and stacks show every one of them in a call, it is
-// one that its recorder skips, in which it waits for others.
-void clear_ranks_in_calls(const JobDump& job, Diagnosis& diagnosis) {
-  RankSet in_calls;
-  for (const LogFact& fact : job.facts) {
-    in_calls.insert(fact.is_stack_in_call() ? fact.ranks : RankSet());
-  }
-  if (diagnosis.finding.kind != FindingKind::stuck_host ||
-      diagnosis.confidence != Diagnosis::Confidence::low ||
-      !difference(diagnosis.finding.culprits, in_calls).empty()) {
+// True if every rank that is not one of these waits in a recorded call.
+bool all_wait_but(const DumpCase& investigation, const RankSet& ranks) {
+  const std::map<Rank, std::size_t>& waiting = investigation.waits.node_of;
+  return ranks_without_dump(investigation.view.job).empty() &&
+         std::ranges::all_of(investigation.view.job.ranks, [&](const RankDump& dump) {
+           return ranks.contains(dump.rank) || waiting.contains(dump.rank);
+         });
+}
+
+// For ranks whose stacks show them in a message, while all others wait for them. Which rank they name there is unknown.
+void say_unanswered(const LogFact& stack, const RankSet& ranks, Diagnosis& diagnosis) {
+  Finding finding;
+  finding.kind = FindingKind::p2p_mismatch;
+  finding.at = Place{{}, ranks, {}};
+  finding.at->call.op = stack.op;
+  finding.at->call.site = stack.site;
+  finding.headline =
+      fmt::format("{} in {}, and all other ranks wait for {}: nobody is left to answer",
+                  with_verb(ranks, "waits", "wait"), stack.op, is_plural(ranks) ? "them" : "it");
+  finding.cause =
+      fmt::format("{}the other end has gone past that message: it left it out, or named another rank",
+                  is_plural(ranks) ? "they wait for each other, or " : "");
+  finding.advice = fmt::format("find out which rank {} there; post one recv for every send",
+                               with_verb(ranks, "names", "name"));
+  diagnosis.finding = std::move(finding);
+  diagnosis.alternatives.clear();
+  diagnosis.is_message = true;
+  diagnosis.group_name.clear();
+  diagnosis.group_description.clear();
+  diagnosis.group_ranks = {};
+  diagnosis.would_settle = {"what the ranks did in the place of the other end of that message"};
+}
+
+// If ranks are called stuck in host code, and stacks show every one of them in a call that its recorder skips, they
+// wait there for others. The same is true of any call if the confidence is low.
+void clear_ranks_in_calls(const DumpCase& investigation, Diagnosis& diagnosis) {
+  if (diagnosis.finding.kind != FindingKind::stuck_host) {
     return;
   }
-  const std::string they_wait = with_verb(diagnosis.finding.culprits, "waits", "wait");
+  const RankSet culprits = diagnosis.finding.culprits;
+  const RankSet without_messages = ranks_without_messages(investigation);
+  RankSet in_messages;
+  RankSet in_calls;
+  const LogFact* shown = nullptr;
+  for (const LogFact& fact : investigation.view.job.facts) {
+    if (!fact.is_stack_in_call()) {
+      continue;
+    }
+    in_calls.insert(fact.ranks);
+    if (is_message(fact.op) && difference(fact.ranks, without_messages).empty()) {
+      in_messages.insert(fact.ranks);
+      shown = shown == nullptr && culprits.contains(fact.ranks.first()) ? &fact : shown;
+    }
+  }
+  const bool are_in_messages = shown != nullptr && difference(culprits, in_messages).empty();
+  if (are_in_messages && all_wait_but(investigation, culprits)) {
+    say_unanswered(*shown, culprits, diagnosis);
+    return;
+  }
+  const bool are_in_calls =
+      diagnosis.confidence == Diagnosis::Confidence::low && difference(culprits, in_calls).empty();
+  if (!are_in_messages && !are_in_calls) {
+    return;
+  }
+  const std::string they_wait = with_verb(culprits, "waits", "wait");
   diagnosis.finding = {};
   diagnosis.finding.kind = FindingKind::no_fault;
   diagnosis.alternatives.clear();
@@ -290,7 +343,7 @@ Diagnosis judge_recorded(const JobDump& job) {
   diagnosis.without_dump =
       ranks_without_dump(job);  // logs are weighed against it, and may replace the diagnosis
   add_log_evidence(job.facts, investigation.progress == Progress::running, diagnosis);
-  clear_ranks_in_calls(job, diagnosis);
+  clear_ranks_in_calls(investigation, diagnosis);
   if (diagnosis.finding.kind == FindingKind::no_fault &&
       (log_shows_failure(job.facts) || may_stand_unrecorded(investigation) ||
        diagnosis.finding.headline.empty())) {

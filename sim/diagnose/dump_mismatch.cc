@@ -47,8 +47,10 @@ struct Blamed {
   bool tie = false;         // nothing decides: all are named
   bool by_habit = false;    // no majority, but one side broke with its own past
   bool by_present = false;  // by a majority that the ranks without a dump could overturn
-  bool joined = false;      // the odd ones shadow calls in Join
-  bool even = false;        // and no majority of ranks with inputs says which calls to repeat
+  bool against_habit =
+      false;            // the majority that is there broke with its past: a new part of the program begins
+  bool joined = false;  // the odd ones shadow calls in Join
+  bool even = false;    // and no majority of ranks with inputs says which calls to repeat
 };
 
 std::size_t index_of(const GroupMember& member, std::int64_t position) {
@@ -69,9 +71,9 @@ class MismatchJudge {
     const Blamed blamed = blame();
     const Shift shift = blamed.tie ? Shift{} : shift_of(blamed);
     Diagnosis diagnosis;
-    diagnosis.confidence = blamed.tie || blamed.even              ? Diagnosis::Confidence::low
-                           : blamed.by_habit || blamed.by_present ? Diagnosis::Confidence::medium
-                                                                  : Diagnosis::Confidence::high;
+    diagnosis.confidence = blamed.tie || blamed.even || blamed.against_habit ? Diagnosis::Confidence::low
+                           : blamed.by_habit || blamed.by_present            ? Diagnosis::Confidence::medium
+                                                                             : Diagnosis::Confidence::high;
     diagnosis.finding.tie = blamed.tie;
     for (const GroupMember* member : blamed.odd) {
       diagnosis.finding.culprits.insert(member->rank);
@@ -96,9 +98,12 @@ class MismatchJudge {
       return against_all_but(parties_[0]);
     }
     blamed = blame_without_majority();
-    if (blamed.tie && most > next) {
+    const bool spares_most = std::ranges::find(blamed.odd, parties_[0].members.front()) == blamed.odd.end();
+    if (most > next && !spares_most) {
+      const bool contradicts = blamed.by_habit;
       blamed = against_all_but(parties_[0]);
       blamed.by_present = true;
+      blamed.against_habit = contradicts;
     }
     return blamed;
   }

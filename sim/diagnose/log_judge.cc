@@ -234,6 +234,7 @@ class LogJudge {
             "{} did not arrive either, and waited for others until the timeout", ranks_phrase(waited)));
       }
       diagnosis.would_settle.push_back(fmt::format("the log or the host stack of {}", ranks_phrase(missing)));
+      doubt_calls_with_roots(facts_, missing, diagnosis);
       return diagnosis;
     }
     return std::nullopt;
@@ -410,6 +411,15 @@ bool names_own_error(const std::vector<LogFact>& facts, const Diagnosis& log) {
          difference(log.finding.culprits, ranks_with(facts, Kind::raised)).empty();
 }
 
+// True if the stacks of the ranks show each of them in its own program.
+bool are_in_no_call(const std::vector<LogFact>& facts, const RankSet& ranks) {
+  RankSet outside;
+  for (const LogFact& fact : facts) {
+    outside.insert(fact.kind == Kind::stack && fact.op.empty() ? fact.ranks : RankSet());
+  }
+  return difference(ranks, outside).empty();
+}
+
 // For a log that names the same ranks as the recordings: true if it knows how their processes ended, or which error
 // ended their programs. That explains what the recordings show.
 bool explains(const std::vector<LogFact>& facts, const Diagnosis& log, const Diagnosis& diagnosis) {
@@ -417,7 +427,10 @@ bool explains(const std::vector<LogFact>& facts, const Diagnosis& log, const Dia
       has(facts, Kind::ended) || has(facts, Kind::exited) || has(facts, Kind::stopped);
   const bool knows_error = diagnosis.finding.kind == FindingKind::stuck_host && log_shows_failure(facts) &&
                            names_own_error(facts, log);
-  return (knows_processes && log.confidence == Confidence::high) || knows_error;
+  // The recordings show ranks that do nothing, and their stacks the call about groups that they wait in.
+  const bool knows_call =
+      diagnosis.finding.kind == FindingKind::stuck_host && log.finding.kind == FindingKind::partial_subgroup;
+  return (knows_processes && log.confidence == Confidence::high) || knows_error || knows_call;
 }
 
 // True if nothing but an error in a log says that a rank failed. The program may have handled it.
@@ -451,7 +464,9 @@ void agree(const std::vector<LogFact>& facts, const Diagnosis& log, const std::s
     diagnosis.alternatives = log.alternatives;
   }
   if (diagnosis.confidence == Confidence::low) {
-    diagnosis.confidence = Confidence::medium;
+    // What both views lack, such as a rank that left nothing, may make both wrong.
+    diagnosis.confidence =
+        diagnosis.without_dump.empty() ? Confidence::medium : std::max(log.confidence, Confidence::medium);
   } else if (is_final(facts) && !(is_by_absence(diagnosis) && !log.alternatives.empty()) &&
              (diagnosis.alternatives.empty() || log.finding.kind == diagnosis.finding.kind)) {
     diagnosis.confidence = Confidence::high;
@@ -542,7 +557,8 @@ void weigh(const std::vector<LogFact>& facts, bool has_moved, Diagnosis& diagnos
   // Where a program waits for a call that it made before, its stack looks as if it were elsewhere. So stacks only
   // choose among the ranks that the recordings name. A rank whose dump shows that it waits has not failed.
   const bool is_beside = is_by_stacks && !diagnosis.finding.culprits.empty() &&
-                         !difference(log->finding.culprits, diagnosis.finding.culprits).empty();
+                         !difference(log->finding.culprits, diagnosis.finding.culprits).empty() &&
+                         !(is_by_absence(diagnosis) && are_in_no_call(facts, log->finding.culprits));
   const bool is_alive = log->finding.kind == FindingKind::crashed_rank && diagnosis.finding.at &&
                         difference(log->finding.culprits, diagnosis.finding.at->waiting).empty();
   if (is_open(diagnosis) && (!log->finding.tie || is_quiet) && !is_beside && !is_alive) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <map>
 #include <string>
 
@@ -458,6 +459,23 @@ RankSet straying_ranks(const std::vector<LogFact>& facts) {
   return straying;
 }
 
+void doubt_calls_with_roots(const std::vector<LogFact>& facts, const RankSet& ranks, Diagnosis& diagnosis) {
+  for (const auto& [rank, list] : lists_in(facts)) {
+    std::string op = list.last().op;  // "REDUCE"
+    std::ranges::transform(op, op.begin(),
+                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (ranks.contains(rank) && has_root(op)) {
+      diagnosis.confidence = Confidence::low;
+      diagnosis.alternatives.insert(diagnosis.alternatives.begin(), FindingKind::root_mismatch);
+      diagnosis.evidence.push_back(fmt::format(
+          "{}: the last call of rank {} is {}, which has a root: the rank may wait in it, for ranks that "
+          "name another root",
+          list.last().place(), rank, list.last().op));
+      return;
+    }
+  }
+}
+
 // DETAIL logs every call before it is made.
 std::optional<Diagnosis> judge_call_lists(const std::vector<LogFact>& facts) {
   const std::map<Rank, LoggedCalls> lists = lists_in(facts);
@@ -538,6 +556,7 @@ std::optional<Diagnosis> judge_call_lists(const std::vector<LogFact>& facts) {
   diagnosis.evidence.push_back(
       fmt::format("{}: the last call in the log of {}", own.place(), ranks_phrase(odd)));
   diagnosis.would_settle.push_back(fmt::format("the host stack of {} (py-spy dump)", ranks_phrase(odd)));
+  doubt_calls_with_roots(facts, behind, diagnosis);
   return diagnosis;
 }
 

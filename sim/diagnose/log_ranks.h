@@ -40,6 +40,10 @@ RankSet alive_ranks(const std::vector<LogFact>& facts);
 // Ranks whose last call, in a list of DETAIL, follows a different call than ever before.
 RankSet straying_ranks(const std::vector<LogFact>& facts);
 
+// A call with a root ends for some ranks while others wait in it. If the last call that DETAIL lists for one of these
+// ranks is such a call, the rank may wait there: then ranks that name different roots are possible, too.
+void doubt_calls_with_roots(const std::vector<LogFact>& facts, const RankSet& ranks, Diagnosis& diagnosis);
+
 // Each returns null if the facts do not suffice.
 std::optional<Diagnosis> judge_errors(const std::vector<LogFact>& facts);
 // Judges what a supervisor saw of processes: killed, gone, stopped.

@@ -141,14 +141,21 @@ std::optional<Diagnosis> judge_calls_of_stacks(const std::vector<LogFact>& facts
     for (const auto& [call, ranks] : by_op) {
       others.insert(is_about_groups(call) ? RankSet() : ranks);
     }
-    Diagnosis diagnosis = diagnosis_of(FindingKind::partial_subgroup, Confidence::low, others);
+    const bool are_few = grouping.size() < others.size();
+    Diagnosis diagnosis =
+        diagnosis_of(FindingKind::partial_subgroup, Confidence::low, are_few ? grouping : others);
     diagnosis.alternatives = {FindingKind::extra_collective};
-    set_op(stacks.at(grouping.first())->op, grouping, others, diagnosis);
-    diagnosis.finding.headline = fmt::format("{} not in {}, which every rank has to call",
-                                             with_verb(others, "is", "are"), stacks.at(grouping.first())->op);
+    const std::string& call_of_groups = stacks.at(grouping.first())->op;
+    set_op(call_of_groups, grouping, others, diagnosis);
+    diagnosis.finding.headline = are_few ? fmt::format("{} in {}, and most ranks are not",
+                                                       with_verb(grouping, "is", "are"), call_of_groups)
+                                         : fmt::format("{} not in {}, which every rank has to call",
+                                                       with_verb(others, "is", "are"), call_of_groups);
     diagnosis.finding.cause =
-        fmt::format("{} in {} instead", with_verb(others, "is", "are"), stacks.at(others.first())->op);
-    diagnosis.finding.advice = "call new_group on every rank, members or not, in one order";
+        fmt::format("{} in {} instead{}", with_verb(others, "is", "are"), stacks.at(others.first())->op,
+                    are_few ? ": they made no such call, or named other ranks in it" : "");
+    diagnosis.finding.advice =
+        "call new_group on every rank, members or not, with the same ranks and in one order";
     diagnosis.evidence = {describe(grouping), describe(others)};
     return diagnosis;
   }

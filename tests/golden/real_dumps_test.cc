@@ -585,6 +585,9 @@ TEST_CASE("dumps together with other evidence get the verdict and the ranks that
     CAPTURE(set.filename().string(), said(diagnosis));
     CHECK(fits(truth, diagnosis));
     CHECK((diagnosis.finding.kind != FindingKind::no_fault || diagnosis.may_be_healthy));
+    const std::string most = truth.value("at_most", "high");
+    CHECK((most == "high" || diagnosis.confidence != Diagnosis::Confidence::high));
+    CHECK((most != "low" || diagnosis.confidence == Diagnosis::Confidence::low));
   }
 }
 
