@@ -310,6 +310,19 @@ std::vector<std::string> remarks_of(const ScriptRecord& record) {
   return remarks;
 }
 
+// A scenario has no calls that a rank which has joined makes for others, so only the run itself shows where its hooks
+// and the other ranks' iterations get out of step.
+void keep_finding_about_join(const Report* run, Report& report) {
+  if (run != nullptr && kind_of(run->verdict) == FindingKind::join_hook_mismatch &&
+      kind_of(report.verdict) != FindingKind::join_hook_mismatch) {
+    const Report of_scenario = std::move(report);
+    report = *run;
+    report.scenario = of_scenario.scenario;
+    report.expected = of_scenario.expected;
+    report.unmet = of_scenario.unmet;
+  }
+}
+
 }  // namespace
 
 RecordedScript recorded_script(ScriptRecord record, const std::string& file, const Report* run, bool timeline,
@@ -356,6 +369,7 @@ RecordedScript recorded_script(ScriptRecord record, const std::string& file, con
     // Something is wrong: lines of the script may show where it began.
     result.text = builder.text({.labels = true});
     result.report = builder.run(result.text);
+    keep_finding_about_join(run, result.report);
     if (record.ranks.front().mode == "fake") {
       result.remarks.emplace_back(
           "each rank ran alone, at another time: with --simulate they run together, and find the files that "

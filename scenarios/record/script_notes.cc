@@ -65,7 +65,7 @@ class Places {
     ranks_[std::min(a, b)].merge(ranks_[std::max(a, b)]);
   }
 
-  // "train (train.py:61)", "ddp.bucket (train.py:61)". Of places that were merged: "train (train.py:61/70)", because
+  // "train (train.py:61)", "ddp.bucket (train.py:61)". Of places that were merged: "train (train.py:61 or 70)", because
   // each rank is at only one of these lines.
   std::string label(std::size_t place) const {
     std::set<std::string> names;
@@ -82,10 +82,10 @@ class Places {
     }
     std::vector<std::string> where;
     for (const auto& [file, numbers] : lines) {
-      where.push_back(fmt::format("{}:{}", file, fmt::join(numbers, "/")));
+      where.push_back(fmt::format("{}:{}", file, fmt::join(numbers, " or ")));
     }
-    return names.empty() ? fmt::format("{}", fmt::join(where, "/"))
-                         : fmt::format("{} ({})", fmt::join(names, "/"), fmt::join(where, "/"));
+    return names.empty() ? fmt::format("{}", fmt::join(where, " or "))
+                         : fmt::format("{} ({})", fmt::join(names, " or "), fmt::join(where, " or "));
   }
 
  private:

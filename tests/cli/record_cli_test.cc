@@ -152,6 +152,23 @@ TEST_CASE("a Join hook that leaves a call out is found, although all calls of th
         "joined rank 0 and active rank 1 get out of step in collective #11 on world");
 }
 
+TEST_CASE("a call in the loop under Join that no hook repeats is named, though it met a call of its size",
+          "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  const Shell shell;
+  const Outcome outcome = shell.rollcall("record --world-size 3 --format json -o out.json " +
+                                         script("mistakes") + " not_shadowed");
+  INFO(outcome.err);
+  CHECK(outcome.code == 1);
+  const json report = json::parse(outcome.out);
+  CHECK(report.at("kind") == "join_hook_mismatch");
+  CHECK_THAT(report.at("cause").get<std::string>(),
+             Contains(mistake_line("not_shadowed") + " inside the Join loop, and no main_hook shadows it"));
+  CHECK_FALSE(report.contains("repair"));
+}
+
 TEST_CASE("every call returns and refuses what it does on real ranks of the same PyTorch", "[record]") {
   if (!has_torch()) {
     return;

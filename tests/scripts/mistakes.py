@@ -64,6 +64,15 @@ def uneven():
         model(torch.ones(1, 2)).sum().backward()  # MISTAKE uneven
 
 
+def not_shadowed():
+    """A call in a loop under Join that no hook repeats: it meets Join's own count on the rank that has joined."""
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))
+    with model.join():
+        for _ in range(1 if rank == 0 else 2):
+            model(torch.ones(1, 2)).sum().backward()
+            dist.all_reduce(torch.ones(1))  # MISTAKE not_shadowed
+
+
 def raises():
     train(1)
     if rank == 1:

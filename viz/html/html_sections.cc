@@ -62,7 +62,7 @@ void html_verdict(Markup& out, const Report& report) {
   if (finding != nullptr) {
     html_paragraph(out, "Cause:", finding->cause);
     html_paragraph(out, "Help:", finding->advice);
-    html_paragraph(out, "Repair:", repair_phrase(*finding, run_proof(report.world_size)));
+    html_paragraph(out, "Repair:", repair_phrase(*finding, run_proof(report)));
     if (finding->tie) {
       html_paragraph(out, "Tie:", tie_phrase(*finding));
     } else {

@@ -187,18 +187,21 @@ std::string repair_phrase(const Finding& finding, std::string_view proof) {
   if (steps.size() > steps_max) {
     text += fmt::format("; and {} more changes of this kind", steps.size() - steps_max);
   }
-  text += fmt::format(
-      ". With that, {}{}", proof,
-      finding.repair->is_partial ? ", up to where the ranks stopped; what follows is not known" : "");
+  text += fmt::format(". With that, {}", proof);
   if (finding.repair->alternatives > 0) {
     text += ". The same is true if other ranks are changed";
   }
   return text;
 }
 
-std::string run_proof(Rank world_size) {
-  return fmt::format("{} finish: it was run",
-                     world_size == 2 ? "both ranks" : fmt::format("all {} ranks", world_size));
+std::string run_proof(const Report& report) {
+  const Finding* finding = finding_of(report.verdict);
+  const bool is_partial = finding != nullptr && finding->repair && finding->repair->is_partial;
+  return fmt::format(
+      "{} {}", report.world_size == 2 ? "both ranks" : fmt::format("all {} ranks", report.world_size),
+      is_partial ? "get to the end of what was recorded of them: it was run. What they would do next is "
+                   "not known"
+                 : "finish: it was run");
 }
 
 std::string tie_phrase(const Finding& finding) {

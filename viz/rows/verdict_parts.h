@@ -36,7 +36,7 @@ std::string tie_phrase(const Finding& finding);
 // repair.
 std::string repair_phrase(const Finding& finding, std::string_view proof);
 // The proofs for runs and for recordings.
-std::string run_proof(Rank world_size);
+std::string run_proof(const Report& report);
 inline constexpr std::string_view replay_proof =
     "the recorded calls fit together, and no rank waits forever: they were replayed";
 

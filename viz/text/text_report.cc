@@ -246,7 +246,7 @@ class ReportWriter {
     }
     note_unless_empty("cause", finding.cause);
     note_unless_empty("help", finding.advice);
-    note_unless_empty("repair", repair_phrase(finding, run_proof(report_.world_size)));
+    note_unless_empty("repair", repair_phrase(finding, run_proof(report_)));
     note_unless_empty("on " + report_.backend, finding.on_backend);
   }
 
