@@ -276,6 +276,31 @@ std::optional<std::string> release_remark(const std::string& torch) {
                      traits_of(taken_for).name, names_of_torch_releases());
 }
 
+// A warning about threads that share a group: the order of their calls was chance in this run, and is on every rank.
+std::optional<std::string> overlap_remark(const ScriptRecord& record) {
+  RankSet ranks;
+  const ScriptRank* shown = nullptr;
+  for (const ScriptRank& rank : record.ranks) {
+    if (rank.overlap) {
+      ranks.insert(RankSet{rank.rank});
+      shown = shown == nullptr ? &rank : shown;
+    }
+  }
+  if (shown == nullptr) {
+    return std::nullopt;
+  }
+  const traces::ScriptCall& waiting = shown->calls[shown->overlap->first];
+  const traces::ScriptCall& made = shown->calls[shown->overlap->second];
+  return fmt::format(
+      "warning: two threads of {} make calls on one group at the same time ({} at {}, {} at {}): chance "
+      "decides which "
+      "comes first, on each rank anew, so real ranks may hang or mix values; give one of the threads a group "
+      "of its own "
+      "(new_group)",
+      ranks_phrase(ranks), waiting.op, place_text(*shown, waiting.site), made.op,
+      place_text(*shown, made.site));
+}
+
 std::vector<std::string> remarks_of(const ScriptRecord& record) {
   std::vector<std::string> remarks;
   if (const std::optional<std::string> remark = release_remark(record.ranks.front().torch)) {
@@ -288,6 +313,9 @@ std::vector<std::string> remarks_of(const ScriptRecord& record) {
   }
   if (const std::optional<std::string> alike = trained_alike(record)) {
     remarks.push_back(*alike);
+  }
+  if (const std::optional<std::string> overlap = overlap_remark(record)) {
+    remarks.push_back(*overlap);
   }
   for (const traces::FileProblem& problem : record.problems) {
     remarks.push_back(fmt::format("{}: {}", problem.file, problem.message));

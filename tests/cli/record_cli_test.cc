@@ -660,6 +660,7 @@ TEST_CASE("threads of a rank that call at the same time do not wait for each oth
     INFO(what);
     const Outcome outcome = shell.rollcall("record -n 3 -o out.json " + script("threads") + " " + what);
     CHECK(outcome.code == 0);
+    CHECK_THAT(outcome.err, !Contains("warning"));
     CHECK(shell.rollcall("run out.json").code == 0);
   }
   const Outcome alone = shell.rollcall("record -n 3 --fake " + script("threads") + " healthy");
@@ -669,6 +670,17 @@ TEST_CASE("threads of a rank that call at the same time do not wait for each oth
   CHECK_THAT(missing.out, Contains("error[deadlock]: rank 1 never called all_reduce #2 on g1"));
   CHECK_THAT(missing.out, Contains("threads.py:21"));
   CHECK_THAT(missing.err, !Contains("rollcall_recorder"));
+}
+
+TEST_CASE("threads that call on one group at the same time are warned of, though all went well", "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  const Shell shell;
+  const Outcome outcome = shell.rollcall("record -n 3 --simulate " + script("threads") + " at_once");
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.err,
+             Contains("warning: two threads of ranks 0-2 make calls on one group at the same time"));
 }
 
 TEST_CASE("where threads share a group, no rank is blamed for their order", "[record]") {

@@ -1,4 +1,4 @@
-"""Ranks with a second thread: threads.py healthy | queue | stops_early | shares_a_group | feeds_a_queue | waits_aside
+"""Ranks with two threads: threads.py healthy|queue|stops_early|shares_a_group|at_once|feeds_a_queue|waits_aside
 
 In the first three it communicates on a group of its own."""
 
@@ -79,6 +79,19 @@ def shares_a_group():
         thread.join()
 
 
+def at_once():
+    """The threads share a group and do not take turns. Their calls are alike, so they pair in any order."""
+    def aside():
+        for _ in range(3):
+            dist.all_reduce(torch.ones(2))
+
+    thread = threading.Thread(target=aside)
+    thread.start()
+    for _ in range(3):
+        dist.all_reduce(torch.ones(2))
+    thread.join()
+
+
 def waits_aside():
     """The script's own thread might call something."""
     threading.Thread(target=threading.Event().wait, daemon=True).start()
@@ -86,8 +99,8 @@ def waits_aside():
 
 if sys.argv[1] in ("feeds_a_queue", "waits_aside"):
     hangs(globals()[sys.argv[1]])
-elif sys.argv[1] == "shares_a_group":
-    shares_a_group()
+elif sys.argv[1] in ("shares_a_group", "at_once"):
+    globals()[sys.argv[1]]()
 else:
     fed_by_a_queue() if sys.argv[1] == "queue" else both()
     dist.destroy_process_group()

@@ -253,6 +253,7 @@ class RankReader {
     if (word == "c" && size >= 2) {
       event.calls.push_back(known_call(&parts[1]));
       event.handle = size > 2 ? number_or(&parts[2], -1) : -1;
+      note_overlap(event.calls.front());
     } else if (word == "b" && size == 3) {
       event.kind = ScriptEvent::Kind::batch;
       event.handle = number_or(&parts[2], -1);
@@ -293,6 +294,26 @@ class RankReader {
       return;
     }
     rank_.events.push_back(std::move(event));
+  }
+
+  // Notes the first call that a thread makes while another waits in one on the same group.
+  void note_overlap(std::uint32_t made) {
+    for (const std::int64_t handle : open_waits_) {
+      const auto waiting =
+          std::find_if(rank_.events.rbegin(), rank_.events.rend(), [&](const ScriptEvent& event) {
+            return event.handle == handle && event.kind == ScriptEvent::Kind::call;
+          });
+      if (rank_.overlap || waiting == rank_.events.rend()) {
+        continue;
+      }
+      const ScriptCall& first = rank_.calls[waiting->calls.front()];
+      const ScriptCall& second = rank_.calls[made];
+      const auto is_message = [](const ScriptCall& call) { return call.op == "send" || call.op == "recv"; };
+      if (first.group == second.group && first.is_aside != second.is_aside && !is_message(first) &&
+          !is_message(second)) {
+        rank_.overlap = {waiting->calls.front(), made};
+      }
+    }
   }
 
   static ScriptEvent wait_for(std::int64_t handle) {
