@@ -39,7 +39,8 @@ struct LogFact {
     ended,          // the process of this rank was killed, or failed; `text` says how
     exited,         // the process of this rank has ended without failing
     left,           // this rank's program ended, well or not: torch says that it had not destroyed its groups
-    stopped,        // the process of this rank cannot continue; `text` says why
+    in_store_barrier,  // this rank makes group `seq` and waits for others in the store: `count` of `expected` are there
+    stopped,  // the process of this rank cannot continue; `text` says why
   };
 
   Kind kind = Kind::fingerprint;
@@ -48,6 +49,7 @@ struct LogFact {
   // launched: of how many ranks; the line may not name them. first_to_fail: when, in seconds of the launcher's clock.
   // 0: unknown.
   std::int64_t count = 0;
+  std::int64_t expected = 0;
   std::string group;  // as the line names it; may be empty. DETAIL: the writer's number in its group
   std::string op;     // "ALLREDUCE"
   std::string shape;  // "[2, 3]"

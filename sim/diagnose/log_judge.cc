@@ -90,8 +90,8 @@ class LogJudge {
     if (std::optional<Diagnosis> diagnosis = launches()) {
       return diagnosis;
     }
-    for (const auto judge :
-         {judge_silence, judge_host_stacks, judge_devices, judge_logged_errors, judge_unplaced_errors}) {
+    for (const auto judge : {judge_store_barriers, judge_silence, judge_host_stacks, judge_devices,
+                             judge_logged_errors, judge_unplaced_errors}) {
       if (std::optional<Diagnosis> diagnosis = judge(facts_)) {
         return diagnosis;
       }

@@ -53,6 +53,8 @@ std::optional<Diagnosis> judge_call_lists(const std::vector<LogFact>& facts);
 // log_watchdog.cc.
 std::optional<Diagnosis> judge_watchdog(const std::vector<LogFact>& facts);
 std::optional<Diagnosis> judge_silence(const std::vector<LogFact>& facts);
+// log_store_barrier.cc.
+std::optional<Diagnosis> judge_store_barriers(const std::vector<LogFact>& facts);
 // log_stacks.cc.
 std::optional<Diagnosis> judge_host_stacks(const std::vector<LogFact>& facts);
 std::optional<Diagnosis> judge_devices(const std::vector<LogFact>& facts);

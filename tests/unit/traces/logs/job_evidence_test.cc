@@ -367,6 +367,32 @@ TEST_CASE("a log may begin with a dictionary, and may hold zeros", "[job-log]") 
   CHECK(diagnosis_of(folder.path()).finding.culprits == RankSet{0, 1, 2});
 }
 
+TEST_CASE("a barrier in the store says how many came, and which ranks if all who came say so", "[job-log]") {
+  const auto line = [](Rank rank, int key, int size, int count) {
+    return fmt::format(
+        "RuntimeError: Timed out initializing process group in store based barrier on rank: {}, for key: "
+        "store_based_barrier_key:{} (world_size={}, worker_count={}, timeout=0:00:30)\n",
+        rank, key, size, count);
+  };
+  const auto judged = [](const std::string& log) {
+    return *check::judge_log(*read_text_evidence(log, -1, "train.log"));
+  };
+  const Diagnosis known = judged(line(0, 1, 4, 3) + line(1, 1, 4, 2) + line(3, 1, 4, 3));
+  CHECK(known.finding.kind == FindingKind::stuck_host);
+  CHECK(known.finding.culprits == RankSet{2});
+  CHECK(known.finding.headline == "rank 2 did not come to init_process_group");
+  const Diagnosis unknown = judged(line(7, 32, 8, 4) + line(5, 32, 8, 4));
+  CHECK(unknown.finding.kind == FindingKind::partial_subgroup);
+  CHECK(unknown.finding.culprits.empty());
+  CHECK(unknown.finding.headline == "4 of 8 ranks did not come to new_group");
+  const Diagnosis crowded = judged(line(0, 1, 4, 8));
+  CHECK(crowded.finding.kind == FindingKind::group_args_mismatch);
+  CHECK(crowded.finding.headline == "8 processes came to init_process_group, which is for 4");
+  const std::string through =
+      "INFO: Rank 0: Completed store-based barrier for key:store_based_barrier_key:1 with 4 nodes.\n";
+  CHECK_FALSE(check::judge_log(*read_text_evidence(line(0, 1, 4, 3) + through, -1, "train.log")));
+}
+
 TEST_CASE("an empty log of a rank says that it had nothing to report", "[job-log]") {
   const test::Folder folder;
   const std::string late =
