@@ -67,7 +67,7 @@ class AbsenceJudge {
     diagnosis.evidence.push_back(
         fmt::format("every wait leads to {}; no other rank owes a call", ranks_phrase(absent_)));
     diagnosis.would_settle.push_back(
-        fmt::format("the dump or the log of {}, if the file was only lost", ranks_phrase(absent_)));
+        fmt::format("the log of {}, or the dump if it was only lost", ranks_phrase(absent_)));
     if (node.ranks.size() < absent_.size()) {  // then the few may have made a call that the job does not have
       diagnosis.confidence = Diagnosis::Confidence::low;
       diagnosis.alternatives = {FindingKind::extra_collective};
@@ -135,6 +135,7 @@ class AbsenceJudge {
     finding.cause = fmt::format("{} have nothing left to do and never make it", ranks_phrase(absent_));
     finding.advice = "make the call on all ranks or on none: look for a branch on the rank around it";
     diagnosis.alternatives = {FindingKind::stuck_host};
+    doubt_start(diagnosis);
   }
 
   // Ranks that wait in a call that they always made after a certain number of messages, and this time after another

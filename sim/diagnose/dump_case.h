@@ -18,7 +18,8 @@ inline constexpr const char* second_dump =
 
 // Whether the dumps show that time passed without progress. They do not say when they were written.
 enum class Progress : std::uint8_t {
-  standstill,  // a call outlived its timeout, or two dumps of a rank are the same
+  standstill,  // a call outlived its timeout, or the user says so
+  still,       // two dumps of a rank are the same: how much time lies between them is not recorded
   assumed,     // unfinished calls only: such dumps are written on timeouts; or no states at all
   silent,      // a rank made no call for longer than ever before, as it also does when it saves a checkpoint
   unclear,     // nothing indicates either
@@ -53,6 +54,10 @@ std::optional<Diagnosis> judge_unlisted(const DumpCase& job);  // waits in group
 std::optional<Diagnosis> judge_stall(const DumpCase& job);     // all made the call, and nothing moves
 std::optional<Diagnosis> judge_late(const DumpCase& job);      // ranks that the others regularly wait for
 Diagnosis judge_quiet(const DumpCase& job);                    // no hang: slow ranks, or no fault
+
+inline bool stands_still(Progress progress) {
+  return progress == Progress::standstill || progress == Progress::still;
+}
 
 // True if the unfinished calls may be called a hang. If progress is unclear, that takes a job in which most ranks
 // wait.

@@ -91,10 +91,10 @@ class ShiftFinder {
 
   Shift find() {
     const std::int64_t begin = first_difference();
-    if (has_stacks()) {
-      return with_stacks(begin);
-    }
-    return without_stacks(begin);
+    Shift shift = has_stacks() ? with_stacks(begin) : without_stacks(begin);
+    const bool is_recorded = odd_.at(begin - 1) != nullptr && usual_.at(begin - 1) != nullptr;
+    shift.is_older = begin > 1 && begin < position_ && !is_recorded;
+    return shift;
   }
 
  private:
@@ -145,6 +145,9 @@ class ShiftFinder {
         break;
       }
       const bool same = a->token == b->token;
+      if (!same && known == nullptr) {
+        break;  // habits end: an epoch does
+      }
       ++(same ? score.same : score.different);
       score.known += same && known != nullptr ? 1 : 0;
       score.elsewhere += same && !same_site(*a, *b) ? 1 : 0;

@@ -25,6 +25,7 @@ struct Shift {
   std::int64_t position = 0;  // where it began
   std::int64_t count = 0;     // of calls
   Kind rival = Kind::none;    // another kind that fits as well
+  bool is_older = false;      // it began earlier than what is recorded: `position` is that of the oldest call
 };
 
 // Compares `odd` with `usual`, which diverge at `position`: the last one that both have, or should have.

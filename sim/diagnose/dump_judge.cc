@@ -121,13 +121,19 @@ void add_moments(const DumpCase& job, Diagnosis& diagnosis) {
     return;
   }
   std::erase(diagnosis.would_settle, second_dump);
-  const bool stood_still = job.progress == Progress::standstill;
+  const bool stood_still = stands_still(job.progress);
   diagnosis.evidence.push_back(
       fmt::format("there are two dumps of {}, and {}", ranks_phrase(twice),
                   stood_still ? "nothing moved between them"
                   : !ranks_with_calls_between(job.view.job).empty()
                       ? "calls were made between them"
                       : "no call was made between them; those that ended may have failed"));
+  // Calls that disagree are a fault at once. A rank that has not come yet may be in a pause.
+  if (job.progress == Progress::still && diagnosis.finding.kind == FindingKind::stuck_host) {
+    diagnosis.confidence = std::max(diagnosis.confidence, Diagnosis::Confidence::medium);
+    diagnosis.would_settle.emplace_back(
+        "the time between the two dumps: a pause that is longer, such as a checkpoint, looks the same");
+  }
 }
 
 // Calls of several groups that are lined up as one group's disagree even if nothing is wrong.
@@ -223,7 +229,7 @@ void clear_ranks_in_calls(const DumpCase& investigation, Diagnosis& diagnosis) {
   diagnosis.finding = {};
   diagnosis.finding.kind = FindingKind::no_fault;
   diagnosis.alternatives.clear();
-  diagnosis.evidence = {fmt::format("{} in calls that the recordings do not have", they_wait)};
+  diagnosis.evidence = {fmt::format("{} in calls themselves, as their stacks show", they_wait)};
   diagnosis.would_settle = {fmt::format("the lines in which {}: which ranks those calls need", they_wait)};
 }
 
@@ -248,6 +254,15 @@ void say_nothing_found(const JobDump& job, Diagnosis& diagnosis) {
   }
 }
 
+// If there are stacks of all ranks, asking for stacks does not help.
+void ask_for_no_more_stacks(const std::vector<LogFact>& facts, Diagnosis& diagnosis) {
+  const RankSet seen = ranks_with(facts, LogFact::Kind::stack);
+  if (diagnosis.world_size > 0 && seen == RankSet::range(0, diagnosis.world_size - 1)) {
+    std::erase_if(diagnosis.would_settle,
+                  [](const std::string& text) { return text.find("py-spy") != std::string::npos; });
+  }
+}
+
 Diagnosis judge_log_alone(const JobDump& job) {
   Diagnosis diagnosis;
   if (std::optional<Diagnosis> found = judge_log(job.facts)) {
@@ -264,6 +279,7 @@ Diagnosis judge_log_alone(const JobDump& job) {
       diagnosis.world_size = std::max(diagnosis.world_size, fact.ranks.ranges().back().last + 1);
     }
   }
+  ask_for_no_more_stacks(job.facts, diagnosis);
   return diagnosis;
 }
 
@@ -354,6 +370,7 @@ Diagnosis judge_recorded(const JobDump& job) {
   }
   give_reason(diagnosis);
   add_counts(job, diagnosis);
+  ask_for_no_more_stacks(job.facts, diagnosis);
   return diagnosis;
 }
 

@@ -298,12 +298,15 @@ void MismatchJudge::word(const Blamed& blamed, const Shift& shift, Diagnosis& di
   diagnosis.evidence.push_back(fmt::format("in {} {} has {}{}, {} has {}{}", place, ranks_phrase({odd.rank}),
                                            mine, origin_of(odd_call), ranks_phrase({blamed.usual->rank}),
                                            theirs, origin_of(usual_call)));
-  const std::string there = call_phrase(finding.at->call);
+  const std::string there = shift.is_older ? fmt::format("a call before {}, the oldest that is recorded",
+                                                         call_phrase(finding.at->call))
+                                           : call_phrase(finding.at->call);
   switch (shift.kind) {
     case Shift::Kind::skipped:
       finding.headline = fmt::format("{} left out {}; its next calls meet the wrong ones", who, there);
-      finding.cause = fmt::format("from {} on, the calls of {} are those the others make {} later", there,
-                                  who, shift.count == 1 ? "one call" : fmt::format("{} calls", shift.count));
+      finding.cause = fmt::format("from {} on, the calls of {} are those the others make {} later",
+                                  call_phrase(finding.at->call), who,
+                                  shift.count == 1 ? "one call" : fmt::format("{} calls", shift.count));
       finding.advice = "look for a branch around that call that depends on the rank or on local data";
       break;
     case Shift::Kind::extra:

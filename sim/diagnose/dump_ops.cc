@@ -197,8 +197,9 @@ class Builder {
 }  // namespace
 
 bool has_root(const std::string& op) {
-  constexpr std::array<std::string_view, 6> rooted = {"broadcast",   "_broadcast_oop", "reduce",
-                                                      "_reduce_oop", "gather",         "scatter"};
+  constexpr std::array<std::string_view, 9> rooted = {
+      "broadcast", "_broadcast_oop",        "reduce",        "_reduce_oop",        "gather",
+      "scatter",   "broadcast_object_list", "gather_object", "scatter_object_list"};
   return std::find(rooted.begin(), rooted.end(), op) != rooted.end();
 }
 

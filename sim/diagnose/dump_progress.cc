@@ -88,7 +88,7 @@ std::optional<Progress> between_moments(const JobDump& job, const Waits& waits, 
   if (!moved.empty()) {
     return has_still_part(waits, roots, still) ? Progress::unclear : Progress::running;
   }
-  return still.empty() ? std::nullopt : std::optional(Progress::standstill);
+  return still.empty() ? std::nullopt : std::optional(Progress::still);
 }
 
 bool has_finished_calls(const DumpView& view) {

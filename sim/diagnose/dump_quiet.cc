@@ -298,7 +298,7 @@ Diagnosis judge_quiet(const DumpCase& job) {
     doubt_standing(job, diagnosis);
     add_missing(job, diagnosis);
     doubt_gloo(job, diagnosis);
-    if (job.progress == Progress::standstill) {
+    if (stands_still(job.progress)) {
       finding.headline = "the job stands still, and the calls that were recorded do not show why";
       diagnosis.may_be_healthy = true;
       diagnosis.would_settle.emplace_back("host stacks of all ranks while the job hangs (py-spy dump)");
@@ -307,9 +307,21 @@ Diagnosis judge_quiet(const DumpCase& job) {
   }
   diagnosis.confidence = Diagnosis::Confidence::medium;
   finding.headline = "nothing is wrong as far as the dumps show: the ranks were still making calls";
+  // A call that all have made ends soon in a job at work. One that lacks a rank may lack it for good.
+  const auto node =
+      std::ranges::find_if(job.waits.nodes, [](const WaitNode& each) { return !each.blockers.empty(); });
+  if (job.progress != Progress::running && node != job.waits.nodes.end()) {
+    finding.headline =
+        fmt::format("{} in {}, and nothing shows whether for long",
+                    with_verb(ranks_of(*node), "waits", "wait"), call_phrase(name_node(job, *node)));
+    diagnosis.may_be_healthy = true;
+  }
+  std::map<std::string, RankSet> owing;  // by call
   for (const auto& [rank, node] : job.roots.idle) {
-    diagnosis.evidence.push_back(
-        fmt::format("rank {} has yet to make {}", rank, call_phrase(name_node(job, job.waits.nodes[node]))));
+    owing[call_phrase(name_node(job, job.waits.nodes[node]))].insert(RankSet{rank});
+  }
+  for (const auto& [call, ranks] : owing) {
+    diagnosis.evidence.push_back(fmt::format("{} yet to make {}", with_verb(ranks, "has", "have"), call));
   }
   if (moved_between_dumps(job.view)) {
     diagnosis.evidence.push_back("some dumps are older than others: the job moved while they were written");

@@ -348,7 +348,7 @@ bool may_be_gone(const DumpCase& job, const RankSet& without_dump, const Finding
 }
 
 // Gloo ends the process of a rank that is sent more than it expects. Then no rank waits for it: its peers' calls fail.
-void blame_without_dump(const RankSet& ranks, bool stands_still, Diagnosis& diagnosis) {
+void blame_without_dump(const RankSet& ranks, bool is_at_rest, Diagnosis& diagnosis) {
   Finding& finding = diagnosis.finding;
   finding = Finding();
   finding.kind = FindingKind::crashed_rank;
@@ -361,10 +361,10 @@ void blame_without_dump(const RankSet& ranks, bool stands_still, Diagnosis& diag
       "expect";
   finding.advice = fmt::format("read the log of {} for an exception, a signal or gloo::EnforceNotMet", who);
   diagnosis.confidence = Diagnosis::Confidence::low;
-  diagnosis.may_be_healthy = !stands_still;
+  diagnosis.may_be_healthy = !is_at_rest;
   diagnosis.alternatives.clear();
   diagnosis.evidence = {"the calls that the others list do not contradict each other"};
-  diagnosis.would_settle = {fmt::format("the log of {}, or its dump if the file was only lost", who)};
+  diagnosis.would_settle = {fmt::format("the log of {}, or the dump if it was only lost", who)};
 }
 
 }  // namespace
@@ -386,7 +386,7 @@ void mend(const DumpCase& job, Diagnosis& diagnosis) {
   const auto [applies, repair] = search(job, *programs, diagnosis);
   if (!applies) {
     if (may_be_gone(job, programs->without_dump, finding)) {
-      blame_without_dump(programs->without_dump, job.progress == Progress::standstill, diagnosis);
+      blame_without_dump(programs->without_dump, stands_still(job.progress), diagnosis);
     }
     return;
   }

@@ -206,6 +206,10 @@ class StallJudge {
     diagnosis.finding.kind = FindingKind::stall_all_arrived;
     diagnosis.confidence = Diagnosis::Confidence::low;
     diagnosis.alternatives = {FindingKind::stuck_device};
+    if (const RankSet past = ranks_past_it(); has_root(finding.at->call.op) && !past.empty()) {
+      other_roots(past, diagnosis);
+      return;
+    }
     if (may_have_more_members()) {
       const RankSet unseen = ranks_without_dump(job_.view.job);
       diagnosis.alternatives = {FindingKind::crashed_rank, FindingKind::stuck_host};
@@ -234,6 +238,31 @@ class StallJudge {
     diagnosis.would_settle.push_back(
         fmt::format("the stacks of {} (py-spy dump --native)", ranks_phrase(ranks_of(node_))));
     add_root(has_root(finding.at->call.op), diagnosis);
+  }
+
+  RankSet ranks_past_it() const {
+    RankSet past;
+    for (const GroupMember& member : job_.view.calls_of(node_.group).members) {
+      const DumpOp* op = member.at(node_.position);
+      past.insert(op != nullptr && op->finished ? RankSet{member.rank} : RankSet());
+    }
+    return past;
+  }
+
+  // A call with a root ends for some ranks before others. Recorders do not store which rank each of them names.
+  void other_roots(const RankSet& past, Diagnosis& diagnosis) const {
+    Finding& finding = diagnosis.finding;
+    const std::string& op = finding.at->call.op;
+    finding.kind = FindingKind::root_mismatch;
+    diagnosis.alternatives = {FindingKind::stall_all_arrived};
+    finding.headline =
+        fmt::format("{} in {}, which is over for {}", with_verb(ranks_of(node_), "waits", "wait"),
+                    call_phrase(finding.at->call), ranks_phrase(past));
+    finding.cause =
+        fmt::format("a {} ends early for some ranks, but never for ranks that name another root", op);
+    finding.advice = "compare the root (src or dst) that the ranks pass there";
+    diagnosis.would_settle.push_back(
+        fmt::format("the root each rank passes to {}: recorders do not store it", op));
   }
 
   // Gloo's recorder does not list the members of a group: they are those that are seen to use it.
@@ -269,7 +298,7 @@ class StallJudge {
 
 std::optional<Diagnosis> judge_blind(const DumpCase& job) {
   constexpr std::size_t calls_min = 3;  // a watchdog that is late misses fewer
-  if (job.progress != Progress::assumed && job.progress != Progress::standstill) {
+  if (job.progress != Progress::assumed && !stands_still(job.progress)) {
     return std::nullopt;
   }
   RankSet blind;

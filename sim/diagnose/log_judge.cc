@@ -420,6 +420,12 @@ bool are_in_no_call(const std::vector<LogFact>& facts, const RankSet& ranks) {
   return difference(ranks, outside).empty();
 }
 
+// True if nothing but where the ranks' programs are speaks for the diagnosis.
+bool is_by_stacks(const std::vector<LogFact>& facts, const Diagnosis& log) {
+  return log.finding.kind == FindingKind::stuck_host && has(facts, Kind::stack) &&
+         log.confidence == Confidence::low;
+}
+
 // For a log that names the same ranks as the recordings: true if it knows how their processes ended, or which error
 // ended their programs. That explains what the recordings show.
 bool explains(const std::vector<LogFact>& facts, const Diagnosis& log, const Diagnosis& diagnosis) {
@@ -455,7 +461,8 @@ void explain(const Diagnosis& log, Diagnosis& diagnosis) {
 
 void agree(const std::vector<LogFact>& facts, const Diagnosis& log, const std::string& source,
            Diagnosis& diagnosis) {
-  diagnosis.evidence.push_back(fmt::format("the log agrees: {}", source));
+  diagnosis.evidence.push_back(
+      fmt::format("the {}: {}", is_by_stacks(facts, log) ? "stacks agree" : "log agrees", source));
   if (diagnosis.may_be_healthy && !is_final(facts)) {
     return;  // two views of one moment
   }
@@ -538,12 +545,12 @@ void weigh(const std::vector<LogFact>& facts, bool has_moved, Diagnosis& diagnos
   // calls says more than recordings that are not certain: Gloo's have no messages, and no calls that wait in them.
   const bool is_quiet = diagnosis.finding.kind == FindingKind::no_fault;
   const bool knows_more = has(facts, Kind::calls) && diagnosis.confidence == Confidence::low;
-  const bool is_by_stacks = log->finding.kind == FindingKind::stuck_host && has(facts, Kind::stack) &&
-                            log->confidence == Confidence::low;
-  const bool is_glance = is_by_stacks && !log_shows_timeout(facts);
+  const bool are_stacks = is_by_stacks(facts, *log);
+  const bool is_glance = are_stacks && !log_shows_timeout(facts);
   const bool is_at_work = has_moved && !is_final(facts);
   if (is_quiet && !knows_more && (is_at_work || is_glance)) {
-    diagnosis.evidence.push_back(fmt::format("in addition to the recordings: {}", source));
+    diagnosis.evidence.push_back(
+        fmt::format("in addition to the recordings: {}", are_stacks ? log->finding.headline : source));
     return;
   }
   if (is_quiet && has_moved && only_raised(facts)) {
@@ -556,7 +563,7 @@ void weigh(const std::vector<LogFact>& facts, bool has_moved, Diagnosis& diagnos
   }
   // Where a program waits for a call that it made before, its stack looks as if it were elsewhere. So stacks only
   // choose among the ranks that the recordings name. A rank whose dump shows that it waits has not failed.
-  const bool is_beside = is_by_stacks && !diagnosis.finding.culprits.empty() &&
+  const bool is_beside = are_stacks && !diagnosis.finding.culprits.empty() &&
                          !difference(log->finding.culprits, diagnosis.finding.culprits).empty() &&
                          !(is_by_absence(diagnosis) && are_in_no_call(facts, log->finding.culprits));
   const bool is_alive = log->finding.kind == FindingKind::crashed_rank && diagnosis.finding.at &&
@@ -571,7 +578,8 @@ void weigh(const std::vector<LogFact>& facts, bool has_moved, Diagnosis& diagnos
     return;
   }
   diagnosis.evidence.push_back(
-      fmt::format("the log names {} instead: {}", ranks_phrase(log->finding.culprits), source));
+      fmt::format("the {} {} instead: {}", are_stacks ? "stacks suggest" : "log names",
+                  ranks_phrase(log->finding.culprits), are_stacks ? log->finding.headline : source));
 }
 
 }  // namespace

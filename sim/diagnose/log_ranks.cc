@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <map>
+#include <set>
 #include <string>
 
 #include <fmt/core.h>
@@ -290,7 +291,7 @@ std::optional<Diagnosis> judge_errors(const std::vector<LogFact>& facts) {
 
 std::optional<Diagnosis> judge_logged_errors(const std::vector<LogFact>& facts) {
   const LogFact* error = first_of(facts, Kind::logged);
-  if (error == nullptr) {
+  if (error == nullptr || log_shows_failure(facts)) {  // then something else went wrong, too
     return std::nullopt;
   }
   const std::string who = ranks_phrase(ranks_with(facts, Kind::logged));
@@ -669,8 +670,16 @@ std::optional<Diagnosis> judge_silence(const std::vector<LogFact>& facts) {
   if (silent.size() >= failed.size() + (is_gone ? 0 : 1)) {
     return std::nullopt;
   }
-  // A rank that waits without a timeout of its own is silent, too.
-  const Confidence confidence = silent.size() >= failed.size() ? Confidence::low : Confidence::medium;
+  // A rank that waits without a timeout of its own is silent, too, and so is one that its launcher ended while it
+  // waited. If the others waited in different calls, it may be a victim like them.
+  std::set<std::string> calls;
+  for (const Rank rank : failed.to_vector()) {
+    calls.insert(op_of(rank)->op + " at " + op_of(rank)->site);
+  }
+  const bool may_have_waited =
+      calls.size() > 1 && difference(silent, ranks_with(facts, Kind::outlived)).empty();
+  const Confidence confidence =
+      silent.size() >= failed.size() || may_have_waited ? Confidence::low : Confidence::medium;
   Diagnosis diagnosis =
       diagnosis_of(is_gone ? FindingKind::crashed_rank : FindingKind::stuck_host, confidence, silent);
   diagnosis.alternatives = {is_gone ? FindingKind::stuck_host : FindingKind::crashed_rank,

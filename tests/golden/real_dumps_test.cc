@@ -215,7 +215,7 @@ TEST_CASE("a batch of messages is one call, though its marker does not say that 
   const Diagnosis diagnosis = diagnose_folders({set / "pickle", set / "pickle_later"});
   CHECK(diagnosis.finding.kind == FindingKind::stuck_host);
   CHECK(diagnosis.finding.culprits == RankSet{2});
-  CHECK(diagnosis.confidence == Diagnosis::Confidence::high);
+  CHECK(diagnosis.confidence == Diagnosis::Confidence::medium);
   REQUIRE(diagnosis.finding.at);
   CHECK(diagnosis.finding.at->call.op == "batch_isend_irecv");
   CHECK_THAT(diagnosis.finding.at->call.site, Contains("tests/real_jobs/jobs.py:"));
@@ -519,7 +519,7 @@ TEST_CASE("a page of Gloo's dumps shows what is over as over", "[flight-recorder
   CHECK(open == 3 + 1);  // the waiting ranks, and the call they wait for
 }
 
-TEST_CASE("two dumps of a rank that hangs are the same, and with its stack that makes a verdict sure",
+TEST_CASE("two equal dumps of a rank are of a hang, or of a pause, unless the job is known to hang",
           "[flight-recorder][real-dumps]") {
   const fs::path set = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/fr_real/stuck_dataloader";
   const Diagnosis once = diagnose_folders({set / "pickle"});
@@ -541,9 +541,14 @@ TEST_CASE("two dumps of a rank that hangs are the same, and with its stack that 
   CHECK(twice.confidence ==
         Diagnosis::Confidence::medium);  // Gloo's recorder does not show where the rank is
   CHECK_THAT(twice.evidence.back(), Contains("nothing moved between them"));
-  const Diagnosis seen = diagnose_folders({both / "at_noon", both / "later", set / "stack"});
-  CAPTURE(said(seen));
-  CHECK(seen.confidence == Diagnosis::Confidence::high);
+  ReadResult seen =
+      read_recordings({(both / "at_noon").string(), (both / "later").string(), (set / "stack").string()});
+  const Diagnosis perhaps = check::judge_dump(seen.job);
+  CAPTURE(said(perhaps));
+  CHECK(perhaps.confidence == Diagnosis::Confidence::medium);
+  CHECK_THAT(perhaps.would_settle.back(), Contains("the time between the two dumps"));
+  seen.job.is_known_to_hang = true;
+  CHECK(check::judge_dump(seen.job).confidence == Diagnosis::Confidence::high);
 }
 
 TEST_CASE("a folder that holds every dump twice is of one moment", "[flight-recorder][real-dumps]") {
@@ -588,6 +593,22 @@ TEST_CASE("dumps together with other evidence get the verdict and the ranks that
     const std::string most = truth.value("at_most", "high");
     CHECK((most == "high" || diagnosis.confidence != Diagnosis::Confidence::high));
     CHECK((most != "low" || diagnosis.confidence == Diagnosis::Confidence::low));
+  }
+}
+
+TEST_CASE("a call that was left out is one call, though the loop ends, and may be older than the dumps",
+          "[flight-recorder][real-dumps]") {
+  const fs::path data = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/fr_shifts";
+  const Diagnosis older = diagnose_folders({data / "left_out_before_the_oldest_record"});
+  CHECK(older.finding.culprits == RankSet{4});
+  CHECK_THAT(older.finding.headline,
+             Contains("left out a call before all_reduce #81 on default_pg, the oldest that is "
+                      "recorded"));
+  const Diagnosis recorded = diagnose_folders({data / "left_out_one_call_before_the_end"});
+  CHECK(recorded.finding.culprits == RankSet{4});
+  CHECK_THAT(recorded.finding.headline, Contains("left out all_reduce #14 on default_pg"));
+  for (const Diagnosis* diagnosis : {&older, &recorded}) {
+    CHECK_THAT(diagnosis->finding.cause, Contains("those the others make one call later"));
   }
 }
 

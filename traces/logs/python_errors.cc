@@ -310,12 +310,27 @@ class ErrorReader {
       const LogLine& line = lines_[next_++];
       if (std::optional<check::DumpFrame> frame = frame_in(line.text)) {
         frames.push_back(*std::move(frame));
-      } else if (!line.text.empty() && !line.text.starts_with(' ')) {
+      } else if (!line.text.empty() && !line.text.starts_with(' ') && !is_amid_frames()) {
         std::ranges::reverse(frames);
         return &line;
       }
     }
     return nullptr;
+  }
+
+  // True if frames follow on the line just read: it is one that the rank wrote to its other stream meanwhile.
+  bool is_amid_frames() const {
+    constexpr std::size_t lines_max = 3;
+    for (std::size_t i = next_; i < std::min(next_ + lines_max, lines_.size()); ++i) {
+      if (frame_in(lines_[i].text)) {
+        return true;
+      }
+      if (lines_[i].text.empty() || lines_[i].text.starts_with(' ') ||
+          lines_[i].text.find(traceback) != std::string_view::npos) {
+        return false;
+      }
+    }
+    return false;
   }
 
   // `begin`: the title's line.
