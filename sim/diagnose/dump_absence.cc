@@ -132,7 +132,12 @@ class AbsenceJudge {
     set_place(job_, node, absent_, diagnosis);
     finding.headline =
         fmt::format("{} alone made {}", ranks_phrase(finding.culprits), call_phrase(finding.at->call));
-    finding.cause = fmt::format("{} have nothing left to do and never make it", ranks_phrase(absent_));
+    finding.cause =
+        fmt::format("{} {} and never {} it", ranks_phrase(absent_),
+                    are_seen_in_calls() ? is_plural(absent_) ? "wait in other calls" : "waits in another call"
+                    : is_plural(absent_) ? "have nothing left to do"
+                                         : "has nothing left to do",
+                    is_plural(absent_) ? "make" : "makes");
     finding.advice = "make the call on all ranks or on none: look for a branch on the rank around it";
     diagnosis.alternatives = {FindingKind::stuck_host};
     doubt_start(diagnosis);
@@ -221,6 +226,14 @@ class AbsenceJudge {
         fmt::format("the host stacks of {} (py-spy dump): Gloo's recorder keeps no messages, so a rank that "
                     "waits in one looks like one that does nothing",
                     ranks_phrase(absent_)));
+  }
+
+  bool are_seen_in_calls() const {
+    RankSet in_calls;
+    for (const LogFact& fact : job_.view.job.facts) {
+      in_calls.insert(fact.is_stack_in_call() ? fact.ranks : RankSet());
+    }
+    return difference(absent_, in_calls).empty();
   }
 
   // True if the stack of an absent rank shows that it waits in a call that its recorder skips.

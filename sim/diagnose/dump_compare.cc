@@ -98,10 +98,16 @@ class ShiftFinder {
   }
 
  private:
-  // The first of the pairs right before the symptom that already came from different places. Call sites are
-  // compared only there: a rank may make a call from a line of its own without being wrong.
+  // The first pair of calls that contradict each other, or of those right before that one the first that came from
+  // different places. Call sites are compared only there: a rank may make a call from a line of its own without being
+  // wrong.
   std::int64_t first_difference() const {
     std::int64_t begin = position_;
+    for (std::int64_t p = std::max<std::int64_t>(1, position_ - look_back_max); p < begin; ++p) {
+      const DumpOp* a = odd_.at(p);
+      const DumpOp* b = usual_.at(p);
+      begin = a != nullptr && b != nullptr && a->token != b->token ? p : begin;
+    }
     while (begin > 1 && position_ - begin < look_back_max && differs(begin - 1)) {
       --begin;
     }

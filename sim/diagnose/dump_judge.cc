@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -244,13 +245,19 @@ void say_nothing_found(const JobDump& job, Diagnosis& diagnosis) {
       : log_shows_failure(job.facts)
           ? "a log says that calls failed, and nothing that was read says who is to blame"
           : "nothing that was read blames any rank, and nothing shows that the job is running";
+  std::map<std::string, std::pair<std::string, RankSet>>
+      places;  // where ranks are: the first stack, and all of them
   for (const LogFact& fact : job.facts) {
     if (fact.kind == LogFact::Kind::stack) {
-      diagnosis.evidence.push_back(
-          fmt::format("{}: {} in {}{}{}", fact.place(), with_verb(fact.ranks, "is", "are"),
-                      fact.op.empty() ? fact.text : fact.op, fact.site.empty() ? "" : " at " + fact.site,
-                      fact.op.empty() ? ", in no call" : ""));
+      const std::string where =
+          fmt::format("{}{}{}", fact.op.empty() ? fact.text : fact.op,
+                      fact.site.empty() ? "" : " at " + fact.site, fact.op.empty() ? ", in no call" : "");
+      places.try_emplace(where, fact.place(), RankSet()).first->second.second.insert(fact.ranks);
     }
+  }
+  for (const auto& [where, seen] : places) {
+    diagnosis.evidence.push_back(
+        fmt::format("{}: {} in {}", seen.first, with_verb(seen.second, "is", "are"), where));
   }
 }
 

@@ -612,6 +612,20 @@ TEST_CASE("a call that was left out is one call, though the loop ends, and may b
   }
 }
 
+TEST_CASE("extra calls are found where the first of them met a call of another size, though it ended",
+          "[flight-recorder][real-dumps]") {
+  const fs::path data = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/fr_shifts";
+  const Diagnosis diagnosis = diagnose_folders({data / "state_dict_on_one_rank"});
+  CAPTURE(said(diagnosis));
+  CHECK(diagnosis.finding.kind == FindingKind::extra_collective);
+  CHECK(diagnosis.finding.culprits == RankSet{0});
+  CHECK_THAT(diagnosis.finding.headline,
+             Contains("rank 0 alone made all_gather #25 on default_pg; everything after it "
+                      "is off by 2"));
+  REQUIRE(diagnosis.finding.at);
+  CHECK_THAT(diagnosis.finding.at->call.site, EndsWith("fsdp_state0.py:7"));
+}
+
 TEST_CASE("dumps of two processes of one rank are not two moments of a job",
           "[flight-recorder][real-dumps]") {
   const fs::path data = fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/fr_evidence";

@@ -11,6 +11,7 @@
 #include "traces/logs/lines.h"
 #include "traces/values/json_value.h"
 #include "traces/values/value.h"
+#include "traces/values/value_access.h"
 
 namespace rollcall::traces {
 
@@ -32,52 +33,9 @@ T number_in(std::string_view bytes, std::size_t place) {
   return value;
 }
 
-std::int64_t integer(const Value* value, std::int64_t otherwise) {
-  return value != nullptr && value->is(Value::Kind::integer) ? value->integer : otherwise;
-}
-
-std::string text(const Value* value) {
-  return value != nullptr && value->is(Value::Kind::text) ? std::string(value->as_text()) : std::string();
-}
-
-// The items of a list; empty for any other value.
-std::pair<const Value*, std::size_t> items(const Value* value) {
-  if (value == nullptr || !value->is(Value::Kind::list)) {
-    return {nullptr, 0};
-  }
-  return {value->node->items, value->node->size};
-}
-
-std::vector<std::int64_t> integers(const Value* value) {
-  std::vector<std::int64_t> numbers;
-  const auto [first, count] = items(value);
-  for (std::size_t i = 0; i < count; ++i) {
-    numbers.push_back(integer(&first[i], 0));
-  }
-  return numbers;
-}
-
-std::vector<std::vector<std::int64_t>> shapes(const Value* value) {
-  std::vector<std::vector<std::int64_t>> list;
-  const auto [first, count] = items(value);
-  for (std::size_t i = 0; i < count; ++i) {
-    list.push_back(integers(&first[i]));
-  }
-  return list;
-}
-
-std::vector<std::string> texts(const Value* value) {
-  std::vector<std::string> list;
-  const auto [first, count] = items(value);
-  for (std::size_t i = 0; i < count; ++i) {
-    list.push_back(text(&first[i]));
-  }
-  return list;
-}
-
 // Converts torch's dtype names to those of Flight Recorders: "float32" to "Float".
 std::vector<std::string> scalar_types(const Value* value) {
-  std::vector<std::string> names = texts(value);
+  std::vector<std::string> names = texts_of(value);
   for (std::string& name : names) {
     if (const std::optional<Dtype> dtype = parse_dtype(name)) {
       name = scalar_type_name(*dtype);
@@ -134,8 +92,10 @@ class Decoder {
 
   void add_group(const Value& line) {
     check::DumpGroup group;
-    group.name = text(find(line, "name"));
-    for (const std::int64_t rank : integers(find(line, "ranks"))) {
+    group.name = text_or_empty(find(line, "name"));
+    const auto [ranks, rank_count] = items_of(find(line, "ranks"));
+    for (std::uint32_t i = 0; i < rank_count; ++i) {
+      const std::int64_t rank = number_or(&ranks[i], 0);
       if (rank < 0 || rank >= header_.world_size) {
         throw BadFile(header_.table_begin, fmt::format("group {} has a rank {} in a job of {}", group.name,
                                                        rank, header_.world_size));
@@ -145,7 +105,7 @@ class Decoder {
     std::sort(group.members.begin(), group.members.end());
     group.members.erase(std::unique(group.members.begin(), group.members.end()), group.members.end());
     const bool is_first = groups_.empty();
-    const std::string backend = text(find(line, "backend"));
+    const std::string backend(text_or_empty(find(line, "backend")));
     if (is_first) {
       backend_ = backend.find("nccl") != std::string::npos ? "nccl" : backend;
     }
@@ -153,24 +113,24 @@ class Decoder {
       group.description = "default_pg";
     }
     const std::uint32_t number = recording_.tables.number_of(group);
-    const std::int64_t timeout = integer(find(line, "timeout_ms"), 0);
-    groups_[integer(find(line, "group"), 0)] = {
+    const std::int64_t timeout = number_or(find(line, "timeout_ms"), 0);
+    groups_[number_or(find(line, "group"), 0)] = {
         number, static_cast<std::uint32_t>(std::clamp<std::int64_t>(timeout, 0, 0xffffffff))};
     recording_.dump.groups.push_back(number);
   }
 
   void add_call(const Value& line) {
     check::DumpCall call;
-    call.op = text(find(line, "op"));
-    call.inputs = shapes(find(line, "in"));
-    call.outputs = shapes(find(line, "out"));
+    call.op = text_or_empty(find(line, "op"));
+    call.inputs = shapes_of(find(line, "in"));
+    call.outputs = shapes_of(find(line, "out"));
     call.backend = backend_;
     call.input_dtypes = scalar_types(find(line, "in_dtypes"));
     call.output_dtypes = scalar_types(find(line, "out_dtypes"));
     Call known;
     if (call.op == "send" || call.op == "recv") {
-      const auto peer = static_cast<Rank>(integer(find(line, "peer"), -1));
-      const auto own = static_cast<Rank>(integer(find(line, "own"), -1));
+      const auto peer = static_cast<Rank>(number_or(find(line, "peer"), -1));
+      const auto own = static_cast<Rank>(number_or(find(line, "own"), -1));
       call.source = call.op == "send" ? own : peer;
       call.destination = call.op == "send" ? peer : own;
       call.outputs.clear();
@@ -179,17 +139,18 @@ class Decoder {
     }
     check::DumpStack stack;
     std::string key;
-    const auto [frames, count] = items(find(line, "stack"));
-    for (std::size_t i = 0; i < std::min(count, list_max); ++i) {
-      const auto [parts, size] = items(&frames[i]);
+    const auto [frames, count] = items_of(find(line, "stack"));
+    for (std::size_t i = 0; i < std::min<std::size_t>(count, list_max); ++i) {
+      const auto [parts, size] = items_of(&frames[i]);
       if (size == 3) {
-        stack.push_back({text(&parts[2]), text(&parts[0]), integer(&parts[1], 0)});
+        stack.push_back({std::string(text_or_empty(&parts[2])), std::string(text_or_empty(&parts[0])),
+                         number_or(&parts[1], 0)});
         key += fmt::format("{}\n{}\n{}\n", stack.back().file, stack.back().line, stack.back().function);
       }
     }
     known.number = recording_.tables.number_of(call);
     known.stack = recording_.tables.stacks.number_of(key, [&stack] { return stack; });
-    calls_[integer(find(line, "call"), 0)] = known;
+    calls_[number_or(find(line, "call"), 0)] = known;
   }
 
   void read_records() {

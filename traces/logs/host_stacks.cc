@@ -55,6 +55,7 @@ std::string_view without_prefix(std::string_view file) {
 
 struct Thread {
   bool is_main = false;
+  bool is_torn = false;           // it changed while it was read: its outer frames are missing
   std::vector<DumpFrame> frames;  // innermost first
   std::int64_t line = 0;
 };
@@ -69,7 +70,9 @@ class StackReader {
         finish();
         rank_ = rank_after(line, section).value_or(-1);
       } else if (is_heading(line)) {
-        threads_.push_back({line.find("MainThread") != std::string_view::npos, {}, number});
+        Thread& thread = threads_.emplace_back();
+        thread.is_main = line.find("MainThread") != std::string_view::npos;
+        thread.line = number;
       } else if (!threads_.empty()) {
         add(line);
       }
@@ -90,6 +93,11 @@ class StackReader {
   }
 
   void add(std::string_view line) {
+    if (line.find("<invalid frame>") != std::string_view::npos ||
+        line.find(", line ??? in ") != std::string_view::npos) {
+      threads_.back().is_torn = true;
+      return;
+    }
     std::optional<DumpFrame> frame = faulthandler_frame(line);
     frame = frame ? std::move(frame) : py_spy_frame(line);
     if (frame) {
@@ -130,6 +138,9 @@ class StackReader {
             fmt::format("{} at {}:{}", frame.function, without_prefix(frame.file), frame.line));
       }
       std::ranges::reverse(fact.frames);
+      if (main->is_torn) {
+        fact.frames.clear();  // they would be compared from the outermost on
+      }
     }
     threads_.clear();
   }

@@ -147,6 +147,9 @@ class DiagnosisWriter {
     for (std::size_t i = 0; i < count; ++i) {
       page_.note(key, texts[i]);
     }
+    if (count < texts.size()) {
+      page_.note(key, fmt::format("and {} more, which --verbose shows", texts.size() - count));
+    }
   }
 
   const Diagnosis& diagnosis_;

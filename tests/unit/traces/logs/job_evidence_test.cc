@@ -438,6 +438,19 @@ TEST_CASE("NCCL's calls, its Inspector and the kernel say who is behind, or that
   CHECK_THAT(xid.evidence.front(), Contains("fallen off the bus"));
 }
 
+TEST_CASE("a stack that changed while it was read is not compared with others from its outermost frame on",
+          "[job-log]") {
+  const LogFact fact = only_fact(
+      "Thread 0x00007f4e5d946200 [python3] (most recent call first):\n"
+      "  File \"/usr/lib/python3/dist-packages/torch/_library/autograd.py\", line 31 in make_autograd_impl\n"
+      "  File \"__init__\", line ??? in __init__\n"
+      "  <invalid frame>\n",
+      2, "rank_2.txt");
+  CHECK(fact.kind == Kind::stack);
+  CHECK(fact.text == "make_autograd_impl");
+  CHECK(fact.frames.empty());
+}
+
 TEST_CASE("stacks that torch.distributed.debug collected name their ranks themselves", "[job-log]") {
   const test::Folder folder;
   std::string text;
