@@ -79,9 +79,8 @@ ExitCode no_dumps(const traces::ReadResult& input, const std::vector<std::string
                      had_problems ? "error" : "nothing selected", fmt::join(paths, ", ")));
   if (!had_problems) {
     remark(
-        "rollcall: hint: a log tells something once a call failed or timed out in it; while a job hangs, its "
-        "stacks do "
-        "(py-spy dump --pid PID), and `rollcall attach PID`");
+        "rollcall: hint: a log tells something once a call failed or timed out in it; while a job hangs, "
+        "ask its processes: py-spy dump --pid PID, or `rollcall attach PID`");
   }
   return had_problems ? ExitCode::invalid : ExitCode::nothing_selected;
 }

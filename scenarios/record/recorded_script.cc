@@ -293,10 +293,8 @@ std::optional<std::string> overlap_remark(const ScriptRecord& record) {
   const traces::ScriptCall& made = shown->calls[shown->overlap->second];
   return fmt::format(
       "warning: two threads of {} make calls on one group at the same time ({} at {}, {} at {}): chance "
-      "decides which "
-      "comes first, on each rank anew, so real ranks may hang or mix values; give one of the threads a group "
-      "of its own "
-      "(new_group)",
+      "decides which comes first, on each rank anew, so real ranks may hang or mix values; give one of the "
+      "threads a group of its own (new_group)",
       ranks_phrase(ranks), waiting.op, place_text(*shown, waiting.site), made.op,
       place_text(*shown, made.site));
 }

@@ -92,11 +92,7 @@ class AbsenceJudge {
       if (node.kind != DumpOp::Kind::collective || !has_root(call.op)) {
         continue;
       }
-      RankSet past;
-      for (const GroupMember& member : job_.view.calls_of(node.group).members) {
-        const DumpOp* op = member.at(node.position);
-        past.insert(op != nullptr && op->finished ? RankSet{member.rank} : RankSet());
-      }
+      const RankSet past = ranks_past(job_, node);
       if (!past.empty()) {
         diagnosis.confidence = Diagnosis::Confidence::low;
         diagnosis.alternatives.push_back(FindingKind::root_mismatch);
@@ -116,12 +112,8 @@ class AbsenceJudge {
     for (const WaitNode& node : job_.waits.nodes) {
       waiting.insert(ranks_of(node));
     }
-    RankSet at_work;
-    for (const LogFact& fact : job_.view.job.facts) {
-      at_work.insert(fact.kind == LogFact::Kind::stack && !fact.is_stack_in_call() ? fact.ranks : RankSet());
-    }
     return job_.waits.nodes.size() == 1 && waiting.size() < absent_.size() &&
-           !difference(absent_, at_work).empty();
+           !difference(absent_, ranks_in_no_call(job_.view.job.facts)).empty();
   }
 
   void lone_call(const WaitNode& node, Diagnosis& diagnosis) const {
@@ -132,12 +124,12 @@ class AbsenceJudge {
     set_place(job_, node, absent_, diagnosis);
     finding.headline =
         fmt::format("{} alone made {}", ranks_phrase(finding.culprits), call_phrase(finding.at->call));
-    finding.cause =
-        fmt::format("{} {} and never {} it", ranks_phrase(absent_),
-                    are_seen_in_calls() ? is_plural(absent_) ? "wait in other calls" : "waits in another call"
-                    : is_plural(absent_) ? "have nothing left to do"
-                                         : "has nothing left to do",
-                    is_plural(absent_) ? "make" : "makes");
+    finding.cause = fmt::format("{} {} and never {} it", ranks_phrase(absent_),
+                                difference(absent_, ranks_in_calls(job_.view.job.facts)).empty()
+                                    ? is_plural(absent_) ? "wait in other calls" : "waits in another call"
+                                : is_plural(absent_) ? "have nothing left to do"
+                                                     : "has nothing left to do",
+                                is_plural(absent_) ? "make" : "makes");
     finding.advice = "make the call on all ranks or on none: look for a branch on the rank around it";
     diagnosis.alternatives = {FindingKind::stuck_host};
     doubt_start(diagnosis);
@@ -226,14 +218,6 @@ class AbsenceJudge {
         fmt::format("the host stacks of {} (py-spy dump): Gloo's recorder keeps no messages, so a rank that "
                     "waits in one looks like one that does nothing",
                     ranks_phrase(absent_)));
-  }
-
-  bool are_seen_in_calls() const {
-    RankSet in_calls;
-    for (const LogFact& fact : job_.view.job.facts) {
-      in_calls.insert(fact.is_stack_in_call() ? fact.ranks : RankSet());
-    }
-    return difference(absent_, in_calls).empty();
   }
 
   // True if the stack of an absent rank shows that it waits in a call that its recorder skips.

@@ -208,6 +208,15 @@ bool has_unrecorded_messages(const DumpCase& job) {
 
 RankSet ranks_of(const WaitNode& node) { return RankSet::of(node.ranks); }
 
+RankSet ranks_past(const DumpCase& job, const WaitNode& node) {
+  RankSet past;
+  for (const GroupMember& member : job.view.calls_of(node.group).members) {
+    const DumpOp* op = member.at(node.position);
+    past.insert(op != nullptr && op->finished ? RankSet{member.rank} : RankSet());
+  }
+  return past;
+}
+
 RankSet blockers_of(const WaitNode& node) {
   RankSet ranks;
   for (const Blocker& blocker : node.blockers) {

@@ -97,6 +97,8 @@ RankSet ranks_without_messages(const DumpCase& job);
 // True if ranks made messages that their recorders counted but did not keep.
 bool has_unrecorded_messages(const DumpCase& job);
 RankSet ranks_of(const WaitNode& node);
+// The members for which the call of the node, a collective, is over.
+RankSet ranks_past(const DumpCase& job, const WaitNode& node);
 RankSet blockers_of(const WaitNode& node);
 
 // Fills `finding.at`, group and kind of call from a node, with `culprits` missing.

@@ -204,14 +204,9 @@ void clear_ranks_in_calls(const DumpCase& investigation, Diagnosis& diagnosis) {
   const RankSet culprits = diagnosis.finding.culprits;
   const RankSet without_messages = ranks_without_messages(investigation);
   RankSet in_messages;
-  RankSet in_calls;
   const LogFact* shown = nullptr;
   for (const LogFact& fact : investigation.view.job.facts) {
-    if (!fact.is_stack_in_call()) {
-      continue;
-    }
-    in_calls.insert(fact.ranks);
-    if (is_message(fact.op) && difference(fact.ranks, without_messages).empty()) {
+    if (fact.is_stack_in_call() && is_message(fact.op) && difference(fact.ranks, without_messages).empty()) {
       in_messages.insert(fact.ranks);
       shown = shown == nullptr && culprits.contains(fact.ranks.first()) ? &fact : shown;
     }
@@ -221,8 +216,8 @@ void clear_ranks_in_calls(const DumpCase& investigation, Diagnosis& diagnosis) {
     say_unanswered(*shown, culprits, diagnosis);
     return;
   }
-  const bool are_in_calls =
-      diagnosis.confidence == Diagnosis::Confidence::low && difference(culprits, in_calls).empty();
+  const bool are_in_calls = diagnosis.confidence == Diagnosis::Confidence::low &&
+                            difference(culprits, ranks_in_calls(investigation.view.job.facts)).empty();
   if (!are_in_messages && !are_in_calls) {
     return;
   }
@@ -245,8 +240,8 @@ void say_nothing_found(const JobDump& job, Diagnosis& diagnosis) {
       : log_shows_failure(job.facts)
           ? "a log says that calls failed, and nothing that was read says who is to blame"
           : "nothing that was read blames any rank, and nothing shows that the job is running";
-  std::map<std::string, std::pair<std::string, RankSet>>
-      places;  // where ranks are: the first stack, and all of them
+  using Seen = std::pair<std::string, RankSet>;  // the first stack there, and all ranks
+  std::map<std::string, Seen> places;
   for (const LogFact& fact : job.facts) {
     if (fact.kind == LogFact::Kind::stack) {
       const std::string where =

@@ -44,13 +44,12 @@ std::vector<Party> parties_of(const GroupCalls& group, std::int64_t position) {
 struct Blamed {
   std::vector<const GroupMember*> odd;
   const GroupMember* usual = nullptr;
-  bool tie = false;         // nothing decides: all are named
-  bool by_habit = false;    // no majority, but one side broke with its own past
-  bool by_present = false;  // by a majority that the ranks without a dump could overturn
-  bool against_habit =
-      false;            // the majority that is there broke with its past: a new part of the program begins
-  bool joined = false;  // the odd ones shadow calls in Join
-  bool even = false;    // and no majority of ranks with inputs says which calls to repeat
+  bool tie = false;            // nothing decides: all are named
+  bool by_habit = false;       // no majority, but one side broke with its own past
+  bool by_present = false;     // by a majority that the ranks without a dump could overturn
+  bool against_habit = false;  // by such a majority, which broke with its own past
+  bool joined = false;         // the odd ones shadow calls in Join
+  bool even = false;           // and no majority of ranks with inputs says which calls to repeat
 };
 
 std::size_t index_of(const GroupMember& member, std::int64_t position) {

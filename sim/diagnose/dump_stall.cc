@@ -206,7 +206,7 @@ class StallJudge {
     diagnosis.finding.kind = FindingKind::stall_all_arrived;
     diagnosis.confidence = Diagnosis::Confidence::low;
     diagnosis.alternatives = {FindingKind::stuck_device};
-    if (const RankSet past = ranks_past_it(); has_root(finding.at->call.op) && !past.empty()) {
+    if (const RankSet past = ranks_past(job_, node_); has_root(finding.at->call.op) && !past.empty()) {
       other_roots(past, diagnosis);
       return;
     }
@@ -238,15 +238,6 @@ class StallJudge {
     diagnosis.would_settle.push_back(
         fmt::format("the stacks of {} (py-spy dump --native)", ranks_phrase(ranks_of(node_))));
     add_root(has_root(finding.at->call.op), diagnosis);
-  }
-
-  RankSet ranks_past_it() const {
-    RankSet past;
-    for (const GroupMember& member : job_.view.calls_of(node_.group).members) {
-      const DumpOp* op = member.at(node_.position);
-      past.insert(op != nullptr && op->finished ? RankSet{member.rank} : RankSet());
-    }
-    return past;
   }
 
   // A call with a root ends for some ranks before others. Recorders do not store which rank each of them names.

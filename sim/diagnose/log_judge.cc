@@ -411,15 +411,6 @@ bool names_own_error(const std::vector<LogFact>& facts, const Diagnosis& log) {
          difference(log.finding.culprits, ranks_with(facts, Kind::raised)).empty();
 }
 
-// True if the stacks of the ranks show each of them in its own program.
-bool are_in_no_call(const std::vector<LogFact>& facts, const RankSet& ranks) {
-  RankSet outside;
-  for (const LogFact& fact : facts) {
-    outside.insert(fact.kind == Kind::stack && fact.op.empty() ? fact.ranks : RankSet());
-  }
-  return difference(ranks, outside).empty();
-}
-
 // True if nothing but where the ranks' programs are speaks for the diagnosis.
 bool is_by_stacks(const std::vector<LogFact>& facts, const Diagnosis& log) {
   return log.finding.kind == FindingKind::stuck_host && has(facts, Kind::stack) &&
@@ -563,9 +554,10 @@ void weigh(const std::vector<LogFact>& facts, bool has_moved, Diagnosis& diagnos
   }
   // Where a program waits for a call that it made before, its stack looks as if it were elsewhere. So stacks only
   // choose among the ranks that the recordings name. A rank whose dump shows that it waits has not failed.
-  const bool is_beside = are_stacks && !diagnosis.finding.culprits.empty() &&
-                         !difference(log->finding.culprits, diagnosis.finding.culprits).empty() &&
-                         !(is_by_absence(diagnosis) && are_in_no_call(facts, log->finding.culprits));
+  const bool is_beside =
+      are_stacks && !diagnosis.finding.culprits.empty() &&
+      !difference(log->finding.culprits, diagnosis.finding.culprits).empty() &&
+      !(is_by_absence(diagnosis) && difference(log->finding.culprits, ranks_in_no_call(facts)).empty());
   const bool is_alive = log->finding.kind == FindingKind::crashed_rank && diagnosis.finding.at &&
                         difference(log->finding.culprits, diagnosis.finding.at->waiting).empty();
   if (is_open(diagnosis) && (!log->finding.tie || is_quiet) && !is_beside && !is_alive) {

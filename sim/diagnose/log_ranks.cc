@@ -34,6 +34,18 @@ RankSet ranks_with(const std::vector<LogFact>& facts, std::initializer_list<LogF
   return ranks;
 }
 
+RankSet ranks_in_calls(const std::vector<LogFact>& facts) {
+  RankSet ranks;
+  for (const LogFact& fact : facts) {
+    ranks.insert(fact.is_stack_in_call() ? fact.ranks : RankSet());
+  }
+  return ranks;
+}
+
+RankSet ranks_in_no_call(const std::vector<LogFact>& facts) {
+  return difference(ranks_with(facts, LogFact::Kind::stack), ranks_in_calls(facts));
+}
+
 RankSet alive_ranks(const std::vector<LogFact>& facts) {
   using Kind = LogFact::Kind;
   return difference(

@@ -21,6 +21,10 @@ inline constexpr const char* dumps_would_say =
 RankSet ranks_with(const std::vector<LogFact>& facts, LogFact::Kind kind);
 RankSet ranks_with(const std::vector<LogFact>& facts, std::initializer_list<LogFact::Kind> kinds);
 
+// Ranks whose stacks show them in a call, and those whose stacks show them in none.
+RankSet ranks_in_calls(const std::vector<LogFact>& facts);
+RankSet ranks_in_no_call(const std::vector<LogFact>& facts);
+
 // A diagnosis that does not say yet where and why.
 Diagnosis diagnosis_of(FindingKind kind, Diagnosis::Confidence confidence, RankSet culprits);
 
