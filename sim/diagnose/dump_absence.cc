@@ -473,9 +473,11 @@ class AbsenceJudge {
       silent.insert(ops.ops.empty() ? RankSet{ops.dump->rank} : RankSet());
     }
     if (!silent.empty()) {
-      diagnosis.confidence =
-          std::max(diagnosis.confidence,
-                   is_plural(silent) ? Diagnosis::Confidence::low : Diagnosis::Confidence::medium);
+      const bool may_be_in_messages =
+          !difference(silent, difference(silent, ranks_without_messages(job_))).empty();
+      diagnosis.confidence = std::max(diagnosis.confidence, is_plural(silent) || may_be_in_messages
+                                                                ? Diagnosis::Confidence::low
+                                                                : Diagnosis::Confidence::medium);
       diagnosis.evidence.push_back(
           fmt::format("{} no calls: the store, and the making of a group or a communicator, are not recorded",
                       with_verb(silent, "has recorded", "have recorded")));
