@@ -276,27 +276,24 @@ std::optional<std::string> release_remark(const std::string& torch) {
                      traits_of(taken_for).name, names_of_torch_releases());
 }
 
-// A warning about threads that share a group: the order of their calls was chance in this run, and is on every rank.
+// A warning about threads that share a group: the order of their calls was chance in this run, and is on every rank. It
+// does not say on which ranks they were seen at the same time, which is chance, too.
 std::optional<std::string> overlap_remark(const ScriptRecord& record) {
-  RankSet ranks;
-  const ScriptRank* shown = nullptr;
-  for (const ScriptRank& rank : record.ranks) {
-    if (rank.overlap) {
-      ranks.insert(RankSet{rank.rank});
-      shown = shown == nullptr ? &rank : shown;
-    }
-  }
-  if (shown == nullptr) {
+  const auto shown =
+      std::ranges::find_if(record.ranks, [](const ScriptRank& rank) { return rank.overlap.has_value(); });
+  if (shown == record.ranks.end()) {
     return std::nullopt;
   }
-  const traces::ScriptCall& waiting = shown->calls[shown->overlap->first];
-  const traces::ScriptCall& made = shown->calls[shown->overlap->second];
+  const traces::ScriptCall* main = &shown->calls[shown->overlap->first];
+  const traces::ScriptCall* aside = &shown->calls[shown->overlap->second];
+  if (main->is_aside) {
+    std::swap(main, aside);
+  }
   return fmt::format(
-      "warning: two threads of {} make calls on one group at the same time ({} at {}, {} at {}): chance "
-      "decides which comes first, on each rank anew, so real ranks may hang or mix values; give one of the "
-      "threads a group of its own (new_group)",
-      ranks_phrase(ranks), waiting.op, place_text(*shown, waiting.site), made.op,
-      place_text(*shown, made.site));
+      "warning: two threads of a rank make calls on one group at the same time ({} at {} and {} at {}): "
+      "chance decides which comes first, on each rank anew, so real ranks may hang or mix values; give one "
+      "of the threads a group of its own (new_group)",
+      main->op, place_text(*shown, main->site), aside->op, place_text(*shown, aside->site));
 }
 
 std::vector<std::string> remarks_of(const ScriptRecord& record) {

@@ -82,12 +82,12 @@ def shares_a_group():
 def at_once():
     """The threads share a group and do not take turns. Their calls are alike, so they pair in any order."""
     def aside():
-        for _ in range(3):
+        for _ in range(20):
             dist.all_reduce(torch.ones(2))
 
     thread = threading.Thread(target=aside)
     thread.start()
-    for _ in range(3):
+    for _ in range(20):
         dist.all_reduce(torch.ones(2))
     thread.join()
 
