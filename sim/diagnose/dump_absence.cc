@@ -473,8 +473,7 @@ class AbsenceJudge {
       silent.insert(ops.ops.empty() ? RankSet{ops.dump->rank} : RankSet());
     }
     if (!silent.empty()) {
-      const bool may_be_in_messages =
-          !difference(silent, difference(silent, ranks_without_messages(job_))).empty();
+      const bool may_be_in_messages = difference(silent, ranks_without_messages(job_)) != silent;
       diagnosis.confidence = std::max(diagnosis.confidence, is_plural(silent) || may_be_in_messages
                                                                 ? Diagnosis::Confidence::low
                                                                 : Diagnosis::Confidence::medium);

@@ -9,8 +9,6 @@
 
 namespace rollcall::check {
 
-namespace {
-
 std::string lower(const std::string& op) {
   std::string text;
   for (const char c : op) {
@@ -18,8 +16,6 @@ std::string lower(const std::string& op) {
   }
   return text;
 }
-
-}  // namespace
 
 std::string call_text(const LogFact& fact) {
   std::string text = fact.op;

@@ -11,6 +11,9 @@
 
 namespace rollcall::check {
 
+// An operation as a program spells it: "reduce" for "REDUCE".
+std::string lower(const std::string& op);
+
 // "ALLREDUCE of [2] Float #7".
 std::string call_text(const LogFact& fact);
 

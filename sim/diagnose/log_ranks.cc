@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <map>
 #include <set>
 #include <string>
@@ -11,6 +10,7 @@
 
 #include "sim/diagnose/dump_ops.h"
 #include "sim/diagnose/error_advice.h"
+#include "sim/diagnose/log_calls.h"
 #include "sim/diagnose/log_judge.h"
 #include "sim/wording/phrasing.h"
 
@@ -474,10 +474,7 @@ RankSet straying_ranks(const std::vector<LogFact>& facts) {
 
 void doubt_calls_with_roots(const std::vector<LogFact>& facts, const RankSet& ranks, Diagnosis& diagnosis) {
   for (const auto& [rank, list] : lists_in(facts)) {
-    std::string op = list.last().op;  // "REDUCE"
-    std::ranges::transform(op, op.begin(),
-                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    if (ranks.contains(rank) && has_root(op)) {
+    if (ranks.contains(rank) && has_root(lower(list.last().op))) {
       diagnosis.confidence = Confidence::low;
       diagnosis.alternatives.insert(diagnosis.alternatives.begin(), FindingKind::root_mismatch);
       diagnosis.evidence.push_back(fmt::format(

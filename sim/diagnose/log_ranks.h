@@ -18,6 +18,9 @@ inline constexpr const char* dumps_would_say =
     "Flight Recorder dumps of all ranks (TORCH_FR_BUFFER_SIZE=2000; on Gloo "
     "torch._C._distributed_c10d._dump_fr_trace())";
 
+inline constexpr const char* advice_on_new_group =
+    "call new_group on every rank, members or not, with the same ranks and in one order";
+
 RankSet ranks_with(const std::vector<LogFact>& facts, LogFact::Kind kind);
 RankSet ranks_with(const std::vector<LogFact>& facts, std::initializer_list<LogFact::Kind> kinds);
 

@@ -154,8 +154,7 @@ std::optional<Diagnosis> judge_calls_of_stacks(const std::vector<LogFact>& facts
     diagnosis.finding.cause =
         fmt::format("{} in {} instead{}", with_verb(others, "is", "are"), stacks.at(others.first())->op,
                     are_few ? ": they made no such call, or named other ranks in it" : "");
-    diagnosis.finding.advice =
-        "call new_group on every rank, members or not, with the same ranks and in one order";
+    diagnosis.finding.advice = advice_on_new_group;
     diagnosis.evidence = {describe(grouping), describe(others)};
     return diagnosis;
   }

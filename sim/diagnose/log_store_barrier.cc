@@ -1,6 +1,5 @@
 // Judges ranks that wait for others while they make a group, in a barrier of the store.
 
-#include <algorithm>
 #include <map>
 
 #include <fmt/core.h>
@@ -31,8 +30,7 @@ Diagnosis too_many(const Barrier& barrier) {
       "world size";
   diagnosis.finding.advice =
       "give each start an address and a port of its own (MASTER_PORT, torchrun --rdzv-endpoint), and start "
-      "as many "
-      "processes as the world size says";
+      "as many processes as the world size says";
   return diagnosis;
 }
 
@@ -53,10 +51,10 @@ Diagnosis too_few(const Barrier& barrier) {
   diagnosis.finding.headline = fmt::format("{} did not come to {}", who, shown.op);
   diagnosis.finding.cause = fmt::format("{} there for {}", with_verb(barrier.waiting, "waits", "wait"),
                                         lacking == 1 ? "one more" : fmt::format("{} more", lacking));
-  diagnosis.finding.advice =
-      makes_a_group ? "call new_group on every rank, members or not, with the same ranks and in one order"
-                    : fmt::format("check whether {} {} started, and can reach the store", who,
-                                  lacking == 1 ? "was" : "were");
+  diagnosis.finding.advice = makes_a_group
+                                 ? advice_on_new_group
+                                 : fmt::format("check whether {} {} started, and can reach the store", who,
+                                               lacking == 1 ? "was" : "were");
   if (!are_known) {
     diagnosis.would_settle.push_back("the logs of all ranks");
   }

@@ -124,8 +124,8 @@ class RankReader {
       begin = end + 1;
     }
     // The wait of a thread that others did not stop for: nothing that the record has comes after it.
-    for (const std::int64_t handle : open_waits_) {
-      rank_.events.push_back(wait_for(handle));
+    for (const OpenWait& open : open_waits_) {
+      rank_.events.push_back(wait_for(open.handle));
     }
     return std::move(rank_);
   }
@@ -265,14 +265,15 @@ class RankReader {
         event.calls.push_back(known_call(&calls[i]));
       }
     } else if (word == "o" && size == 2) {
-      open_waits_.push_back(number_or(&parts[1], -1));
+      const std::int64_t handle = number_or(&parts[1], -1);
+      open_waits_.push_back({handle, collective_of(handle)});
       return;
     } else if ((word == "w" || word == "f" || word == "d") && size == 2) {
       event.kind = word == "w"   ? ScriptEvent::Kind::wait
                    : word == "f" ? ScriptEvent::Kind::future
                                  : ScriptEvent::Kind::drop;
       event.handle = number_or(&parts[1], -1);
-      std::erase(open_waits_, event.handle);
+      close_wait(event.handle);
     } else if (word == "k" && size == 2) {
       event.kind = ScriptEvent::Kind::kernel;
       event.kernel = known(&parts[1], rank_.kernels.size(), "kernel");
@@ -296,22 +297,44 @@ class RankReader {
     rank_.events.push_back(std::move(event));
   }
 
+  // A handle that a thread waits for, and has not yet got.
+  struct OpenWait {
+    std::int64_t handle = -1;
+    std::optional<std::uint32_t> collective;  // of ScriptRank::calls
+  };
+
+  // False if no thread waits for it.
+  bool close_wait(std::int64_t handle) {
+    return std::erase_if(open_waits_, [handle](const OpenWait& open) { return open.handle == handle; }) > 0;
+  }
+
+  // The collective that was issued with this handle. Null for messages and batches, and for calls of long ago.
+  std::optional<std::uint32_t> collective_of(std::int64_t handle) const {
+    constexpr std::size_t look_back_max = 4096;
+    const auto end =
+        rank_.events.rbegin() + static_cast<std::ptrdiff_t>(std::min(rank_.events.size(), look_back_max));
+    const auto issued = std::find_if(rank_.events.rbegin(), end, [handle](const ScriptEvent& event) {
+      return event.handle == handle && event.kind == ScriptEvent::Kind::call;
+    });
+    return issued == end || is_message(issued->calls.front()) ? std::nullopt
+                                                              : std::optional(issued->calls.front());
+  }
+
+  bool is_message(std::uint32_t call) const {
+    return rank_.calls[call].op == "send" || rank_.calls[call].op == "recv";
+  }
+
   // Notes the first call that a thread makes while another waits in one on the same group.
   void note_overlap(std::uint32_t made) {
-    for (const std::int64_t handle : open_waits_) {
-      const auto waiting =
-          std::find_if(rank_.events.rbegin(), rank_.events.rend(), [&](const ScriptEvent& event) {
-            return event.handle == handle && event.kind == ScriptEvent::Kind::call;
-          });
-      if (rank_.overlap || waiting == rank_.events.rend()) {
-        continue;
-      }
-      const ScriptCall& first = rank_.calls[waiting->calls.front()];
-      const ScriptCall& second = rank_.calls[made];
-      const auto is_message = [](const ScriptCall& call) { return call.op == "send" || call.op == "recv"; };
-      if (first.group == second.group && first.is_aside != second.is_aside && !is_message(first) &&
-          !is_message(second)) {
-        rank_.overlap = {waiting->calls.front(), made};
+    if (rank_.overlap || open_waits_.empty() || is_message(made)) {
+      return;
+    }
+    const ScriptCall& second = rank_.calls[made];
+    for (const auto& [handle, waiting] : open_waits_) {
+      if (waiting && rank_.calls[*waiting].group == second.group &&
+          rank_.calls[*waiting].is_aside != second.is_aside) {
+        rank_.overlap = {*waiting, made};
+        return;
       }
     }
   }
@@ -327,7 +350,7 @@ class RankReader {
   // thread's wait for the handle. Older records say only that it raised.
   void read_exception(const Value* parts, std::uint32_t size) {
     const std::int64_t handle = size > 5 ? number_or(&parts[5], -1) : -1;
-    if (std::erase(open_waits_, handle) > 0) {
+    if (close_wait(handle)) {
       rank_.events.push_back(wait_for(handle));
     }
     if (rank_.events.empty()) {
@@ -362,7 +385,7 @@ class RankReader {
 
   Arena arena_{line_bytes_max};
   ScriptRank rank_;
-  std::vector<std::int64_t> open_waits_;  // handles that threads wait for, and have not yet got
+  std::vector<OpenWait> open_waits_;
 };
 
 }  // namespace
