@@ -1,45 +1,29 @@
 #include "real/nccl/gpu_probe.h"
 
-#include <cstdlib>
+#include <concepts>
 #include <exception>
+#include <type_traits>
 
 #include <fmt/core.h>
 
 #include "real/nccl/shared_library.h"
 #include "real/process/forked_work.h"
+#include "sim/base/encoding.h"
 
 #ifdef ROLLCALL_HAS_NCCL
 #include "real/nccl/nccl_api.h"
 #endif
 
 namespace rollcall::real {
+
+template <typename Visitor, typename AnyProbe>
+requires std::same_as<std::remove_const_t<AnyProbe>, GpuProbe>
+void visit(Visitor& visitor, AnyProbe& probe) {
+  visitor(probe.nccl_headers, probe.nccl_library, probe.cuda_runtime, probe.driver, probe.gpus,
+          probe.gpu_names, probe.is_stand_in, probe.problem);
+}
+
 namespace {
-
-// Encodes a probe as lines of text, in the order of GpuProbe's members.
-std::string join(const GpuProbe& probe) {
-  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{:d}\n{}\n", probe.nccl_headers, probe.nccl_library,
-                     probe.cuda_runtime, probe.driver, probe.gpus, probe.gpu_names, probe.is_stand_in,
-                     probe.problem);
-}
-
-GpuProbe split(std::string_view text) {
-  const auto line = [&text] {
-    const std::size_t end = text.find('\n');
-    std::string taken(text.substr(0, end));
-    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-    return taken;
-  };
-  GpuProbe probe;
-  probe.nccl_headers = line();
-  probe.nccl_library = line();
-  probe.cuda_runtime = line();
-  probe.driver = line();
-  probe.gpus = std::atoi(line().c_str());
-  probe.gpu_names = line();
-  probe.is_stand_in = line() == "1";
-  probe.problem = line();
-  return probe;
-}
 
 #ifdef ROLLCALL_HAS_NCCL
 
@@ -134,13 +118,13 @@ GpuProbe probe_here() {
 }  // namespace
 
 GpuProbe probe_gpus() {
-  const std::string text = run_forked([] { return join(probe_here()); }).result;
+  const std::string text = run_forked([] { return encode_value(probe_here()); }).result;
   if (text.empty()) {
     GpuProbe probe;
     probe.problem = "every process that asks CUDA for its GPUs crashes";
     return probe;
   }
-  return split(text);
+  return decode_value<GpuProbe>(text);
 }
 
 }  // namespace rollcall::real

@@ -95,7 +95,7 @@ Agreement agreement_of(const Report& report, const Diagnosis& diagnosis) {
   if (unmet(expectation, report).empty()) {
     return Agreement::full;
   }
-  const bool are_among = difference(diagnosis.finding.culprits, finding->culprits).empty();
+  const bool are_among = finding->culprits.contains(diagnosis.finding.culprits);
   return are_among && is_undecided(report.verdict) ? Agreement::among_others : Agreement::none;
 }
 

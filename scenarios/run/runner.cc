@@ -46,7 +46,7 @@ bool depends_on(const RankSet& open, const Verdict& verdict) {
   if (finding->at) {
     missing.insert(finding->at->missing);
   }
-  return missing.empty() || difference(missing, open).size() < missing.size();
+  return missing.empty() || missing.meets(open);
 }
 
 // Ranks of a recording that was interrupted, or that stood still, come to the end of their programs, not of their work.
@@ -58,10 +58,10 @@ void spare_open_ends(const Scenario& scenario, Report& report) {
   std::vector<RankClass> ranks;
   for (RankClass& known : report.ranks) {
     const RankSet others = difference(known.ranks, open);
-    const bool has_open = known.state == RankClass::State::finished && others.size() < known.ranks.size();
+    const bool has_open = known.state == RankClass::State::finished && known.ranks.meets(open);
     if (has_open) {
       ranks.push_back(known);
-      ranks.back().ranks = difference(known.ranks, others);
+      ranks.back().ranks = intersection(known.ranks, open);
       ranks.back().state = RankClass::State::running;
     }
     if (!has_open || !others.empty()) {
@@ -72,7 +72,7 @@ void spare_open_ends(const Scenario& scenario, Report& report) {
   std::ranges::sort(ranks, {}, [](const RankClass& each) { return each.ranks.first(); });
   report.ranks = std::move(ranks);
   LimitReached cut;
-  const bool stood_still = difference(open, scenario.interrupted).size() == open.size();
+  const bool stood_still = !open.meets(scenario.interrupted);
   cut.finding.kind = stood_still ? FindingKind::stalled : FindingKind::interrupted;
   cut.value = static_cast<std::int64_t>(stood_still ? open.size() : scenario.interrupted.size());
   check::word_limit({cut.finding.kind, cut.value}, cut.finding);

@@ -1,13 +1,13 @@
 #include "scenarios/test/collect.h"
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 
 #include <fmt/core.h>
 
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/json/json_reader.h"
+#include "sim/base/ascii.h"
 
 namespace rollcall::scenario {
 namespace {
@@ -72,17 +72,8 @@ std::vector<Collected> collect_folder(const std::string& folder) {
   return found;
 }
 
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
 bool has_keyword(const Case& one, const std::string& word) {
-  const std::string wanted = lower(word);
-  const auto contains = [&wanted](const std::string& text) {
-    return lower(text).find(wanted) != std::string::npos;
-  };
+  const auto contains = [&word](const std::string& text) { return contains_ignoring_case(text, word); };
   return contains(one.file) || contains(one.title()) || std::ranges::any_of(one.tags, contains);
 }
 

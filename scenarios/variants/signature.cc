@@ -10,7 +10,7 @@ namespace {
 std::string role_of(const Report& report, const RankSet& culprits) {
   std::set<std::string> roles;
   for (const RankClass& each : report.ranks) {
-    if (difference(each.ranks, culprits) == each.ranks) {
+    if (!each.ranks.meets(culprits)) {
       continue;  // none of them
     }
     std::string role(to_string(each.state));

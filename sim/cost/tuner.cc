@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "sim/base/ascii.h"
 #include "sim/base/expects.h"
 #include "sim/cost/nccl_tuning_tables.h"
 #include "sim/cost/tuner_model.h"
@@ -17,16 +18,10 @@ constexpr std::array<std::string_view, protocol_count> protocol_names{"LL", "LL1
 constexpr std::array<std::string_view, function_count> function_names{"Broadcast", "Reduce", "AllGather",
                                                                       "ReduceScatter", "AllReduce"};
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-bool same_word(std::string_view a, std::string_view b) {
-  return std::ranges::equal(a, b, [](char x, char y) { return lower(x) == lower(y); });
-}
-
 template <typename Enum, std::size_t count>
 std::optional<Enum> parse_name(std::string_view text, const std::array<std::string_view, count>& names) {
   for (std::size_t i = 0; i < count; ++i) {
-    if (same_word(names[i], text)) {
+    if (equal_ignoring_case(names[i], text)) {
       return static_cast<Enum>(i);
     }
   }

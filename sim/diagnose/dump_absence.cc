@@ -9,6 +9,7 @@
 #include "sim/diagnose/dump_case.h"
 #include "sim/diagnose/dump_compare.h"
 #include "sim/diagnose/dump_habits.h"
+#include "sim/diagnose/log_calls.h"
 #include "sim/diagnose/log_ranks.h"
 #include "sim/wording/phrasing.h"
 
@@ -113,7 +114,7 @@ class AbsenceJudge {
       waiting.insert(ranks_of(node));
     }
     return job_.waits.nodes.size() == 1 && waiting.size() < absent_.size() &&
-           !difference(absent_, ranks_in_no_call(job_.view.job.facts)).empty();
+           !ranks_in_no_call(job_.view.job.facts).contains(absent_);
   }
 
   void lone_call(const WaitNode& node, Diagnosis& diagnosis) const {
@@ -125,7 +126,7 @@ class AbsenceJudge {
     finding.headline =
         fmt::format("{} alone made {}", ranks_phrase(finding.culprits), call_phrase(finding.at->call));
     finding.cause = fmt::format("{} {} and never {} it", ranks_phrase(absent_),
-                                difference(absent_, ranks_in_calls(job_.view.job.facts)).empty()
+                                ranks_in_calls(job_.view.job.facts).contains(absent_)
                                     ? is_plural(absent_) ? "wait in other calls" : "waits in another call"
                                 : is_plural(absent_) ? "have nothing left to do"
                                                      : "has nothing left to do",
@@ -382,8 +383,7 @@ class AbsenceJudge {
   // Of Gloo's ranks that owe different calls, keeps the one that has made fewer than all others: the others may wait
   // for it in messages, which are not recorded, and it cannot wait for what they did later.
   void keep_who_stopped_first() {
-    if (!ranks_without_dump(job_.view.job).empty() ||
-        !difference(absent_, ranks_without_messages(job_)).empty()) {
+    if (!ranks_without_dump(job_.view.job).empty() || !ranks_without_messages(job_).contains(absent_)) {
       return;
     }
     std::vector<std::pair<std::size_t, Rank>> made;
@@ -436,7 +436,7 @@ class AbsenceJudge {
       }
     }
     const auto crowd = std::ranges::find_if(by_site, [&](const auto& entry) {
-      return difference(absent_, entry.second).empty() && absent_.size() > waiting.size();
+      return entry.second.contains(absent_) && absent_.size() > waiting.size();
     });
     if (crowd != by_site.end()) {
       diagnosis.confidence = std::max(diagnosis.confidence, Diagnosis::Confidence::medium);
@@ -473,7 +473,7 @@ class AbsenceJudge {
       silent.insert(ops.ops.empty() ? RankSet{ops.dump->rank} : RankSet());
     }
     if (!silent.empty()) {
-      const bool may_be_in_messages = difference(silent, ranks_without_messages(job_)) != silent;
+      const bool may_be_in_messages = silent.meets(ranks_without_messages(job_));
       diagnosis.confidence = std::max(diagnosis.confidence, is_plural(silent) || may_be_in_messages
                                                                 ? Diagnosis::Confidence::low
                                                                 : Diagnosis::Confidence::medium);
@@ -489,9 +489,7 @@ class AbsenceJudge {
     for (const LogFact& fact : job_.view.job.facts) {
       if (fact.kind == LogFact::Kind::stack && unseen.contains(fact.ranks.first())) {
         unseen = difference(unseen, fact.ranks);
-        diagnosis.evidence.push_back(fmt::format("{}: {} is in {}{}", fact.place(), ranks_phrase(fact.ranks),
-                                                 fact.op.empty() ? fact.text : fact.op,
-                                                 fact.site.empty() ? "" : " at " + fact.site));
+        diagnosis.evidence.push_back(stack_line(fact, fact.ranks));
       }
     }
     if (!unseen.empty()) {
@@ -505,7 +503,7 @@ class AbsenceJudge {
 
   // Gloo's recorder does not show where an absent rank is: it may wait for one of those that wait for it.
   void doubt_silence(const RankSet& unseen, Diagnosis& diagnosis) const {
-    const RankSet silent = difference(unseen, difference(unseen, ranks_without_messages(job_)));
+    const RankSet silent = intersection(unseen, ranks_without_messages(job_));
     if (!silent.empty()) {
       diagnosis.confidence = std::max(diagnosis.confidence, Diagnosis::Confidence::medium);
       diagnosis.evidence.push_back(fmt::format(

@@ -292,7 +292,7 @@ void add_victims(const DumpCase& job, Diagnosis& diagnosis) {
     if (!victims.empty()) {
       diagnosis.victims.push_back({victims, name_node(job, node), blockers_of(node)});
     }
-    if (const RankSet held = difference(ranks_of(node), victims); !held.empty()) {
+    if (const RankSet held = intersection(ranks_of(node), culprits); !held.empty()) {
       diagnosis.held.push_back({held, name_node(job, node), blockers_of(node)});
     }
   }

@@ -158,7 +158,7 @@ bool may_stand_unrecorded(const DumpCase& job) {
   }
   return job.progress != Progress::running &&
          std::ranges::any_of(job.view.job.facts, [&open](const LogFact& fact) {
-           return fact.is_stack_in_call() && !difference(fact.ranks, open).empty();
+           return fact.is_stack_in_call() && !open.contains(fact.ranks);
          });
 }
 
@@ -206,18 +206,18 @@ void clear_ranks_in_calls(const DumpCase& investigation, Diagnosis& diagnosis) {
   RankSet in_messages;
   const LogFact* shown = nullptr;
   for (const LogFact& fact : investigation.view.job.facts) {
-    if (fact.is_stack_in_call() && is_message(fact.op) && difference(fact.ranks, without_messages).empty()) {
+    if (fact.is_stack_in_call() && is_message(fact.op) && without_messages.contains(fact.ranks)) {
       in_messages.insert(fact.ranks);
       shown = shown == nullptr && culprits.contains(fact.ranks.first()) ? &fact : shown;
     }
   }
-  const bool are_in_messages = shown != nullptr && difference(culprits, in_messages).empty();
+  const bool are_in_messages = shown != nullptr && in_messages.contains(culprits);
   if (are_in_messages && all_wait_but(investigation, culprits)) {
     say_unanswered(*shown, culprits, diagnosis);
     return;
   }
   const bool are_in_calls = diagnosis.confidence == Diagnosis::Confidence::low &&
-                            difference(culprits, ranks_in_calls(investigation.view.job.facts)).empty();
+                            ranks_in_calls(investigation.view.job.facts).contains(culprits);
   if (!are_in_messages && !are_in_calls) {
     return;
   }

@@ -66,8 +66,7 @@ Change change_between(const RankDump& before, const RankDump& now) {
 // True if a rank is waited for, and neither it nor those that wait for it have moved: a part of the job may hang.
 bool has_still_part(const Waits& waits, const Roots& roots, const RankSet& still) {
   return std::ranges::any_of(waits.nodes, [&](const WaitNode& node) {
-    return difference(ranks_of(node), still).empty() &&
-           std::ranges::any_of(roots.idle, [&](const auto& idle) {
+    return still.contains(ranks_of(node)) && std::ranges::any_of(roots.idle, [&](const auto& idle) {
              return still.contains(idle.first) && blockers_of(node).contains(idle.first);
            });
   });

@@ -1,20 +1,16 @@
 #include "sim/diagnose/log_calls.h"
 
-#include <cctype>
-
 #include <fmt/core.h>
 
+#include "sim/base/ascii.h"
 #include "sim/diagnose/log_ranks.h"
 #include "sim/wording/phrasing.h"
 
 namespace rollcall::check {
 
-std::string lower(const std::string& op) {
-  std::string text;
-  for (const char c : op) {
-    text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
-  return text;
+std::string stack_line(const LogFact& stack, const RankSet& ranks) {
+  return fmt::format("{}: {} in {}{}", stack.place(), with_verb(ranks, "is", "are"),
+                     stack.op.empty() ? stack.text : stack.op, stack.site.empty() ? "" : " at " + stack.site);
 }
 
 std::string call_text(const LogFact& fact) {

@@ -11,11 +11,11 @@
 
 namespace rollcall::check {
 
-// An operation as a program spells it: "reduce" for "REDUCE".
-std::string lower(const std::string& op);
-
 // "ALLREDUCE of [2] Float #7".
 std::string call_text(const LogFact& fact);
+
+// Where the ranks of a stack are: "stack.2.txt:5: rank 2 is in all_reduce at train.py:31".
+std::string stack_line(const LogFact& stack, const RankSet& ranks);
 
 // Makes it the call that the diagnosis is about.
 void set_call(const LogFact& fact, const RankSet& missing, Diagnosis& diagnosis);

@@ -198,7 +198,7 @@ class LogJudge {
   bool ended_after_naming_others() const {
     const RankSet missing = ranks_with(facts_, Kind::barrier_missing);
     const RankSet ended = ranks_with(facts_, Kind::ended);
-    return !missing.empty() && difference(ended, missing) == ended;
+    return !missing.empty() && !ended.meets(missing);
   }
 
   std::optional<Diagnosis> named_as_missing() const {
@@ -402,13 +402,13 @@ bool takes_the_blame_for_sizes(const std::vector<LogFact>& facts, const Diagnosi
 // True if the recordings blame ranks for nothing but that they left no dump.
 bool is_by_absence(const Diagnosis& diagnosis) {
   return diagnosis.finding.kind == FindingKind::crashed_rank && !diagnosis.finding.culprits.empty() &&
-         difference(diagnosis.finding.culprits, diagnosis.without_dump).empty();
+         diagnosis.without_dump.contains(diagnosis.finding.culprits);
 }
 
 // True if the log tells which errors ended the programs of the ranks that it blames.
 bool names_own_error(const std::vector<LogFact>& facts, const Diagnosis& log) {
   return log.finding.kind == FindingKind::crashed_rank &&
-         difference(log.finding.culprits, ranks_with(facts, Kind::raised)).empty();
+         ranks_with(facts, Kind::raised).contains(log.finding.culprits);
 }
 
 // True if nothing but where the ranks' programs are speaks for the diagnosis.
@@ -475,7 +475,7 @@ void agree(const std::vector<LogFact>& facts, const Diagnosis& log, const std::s
 void add_own_error(const std::vector<LogFact>& facts, Diagnosis& diagnosis) {
   const auto own = std::find_if(facts.rbegin(), facts.rend(), [&diagnosis](const LogFact& fact) {
     return fact.kind == Kind::logged && !fact.ranks.empty() &&
-           difference(fact.ranks, diagnosis.finding.culprits).empty();
+           diagnosis.finding.culprits.contains(fact.ranks);
   });
   const auto names_it = [&own](const std::string& text) {
     return text.find(own->place()) != std::string::npos;
@@ -489,7 +489,7 @@ void add_own_error(const std::vector<LogFact>& facts, Diagnosis& diagnosis) {
 void weigh(const std::vector<LogFact>& facts, bool has_moved, Diagnosis& diagnosis) {
   std::optional<Diagnosis> log = judge_log(facts);
   // A rank that left no dump and was alive has not crashed: it is missing in the recordings, and no more is known.
-  if (is_by_absence(diagnosis) && difference(diagnosis.finding.culprits, alive_ranks(facts)).empty()) {
+  if (is_by_absence(diagnosis) && alive_ranks(facts).contains(diagnosis.finding.culprits)) {
     diagnosis.confidence = Confidence::low;
     diagnosis.evidence.push_back(fmt::format("{} left no dump, and {} alive when the job stood still",
                                              ranks_phrase(diagnosis.finding.culprits),
@@ -556,10 +556,10 @@ void weigh(const std::vector<LogFact>& facts, bool has_moved, Diagnosis& diagnos
   // choose among the ranks that the recordings name. A rank whose dump shows that it waits has not failed.
   const bool is_beside =
       are_stacks && !diagnosis.finding.culprits.empty() &&
-      !difference(log->finding.culprits, diagnosis.finding.culprits).empty() &&
-      !(is_by_absence(diagnosis) && difference(log->finding.culprits, ranks_in_no_call(facts)).empty());
+      !diagnosis.finding.culprits.contains(log->finding.culprits) &&
+      !(is_by_absence(diagnosis) && ranks_in_no_call(facts).contains(log->finding.culprits));
   const bool is_alive = log->finding.kind == FindingKind::crashed_rank && diagnosis.finding.at &&
-                        difference(log->finding.culprits, diagnosis.finding.at->waiting).empty();
+                        diagnosis.finding.at->waiting.contains(log->finding.culprits);
   if (is_open(diagnosis) && (!log->finding.tie || is_quiet) && !is_beside && !is_alive) {
     log->evidence.insert(log->evidence.end(), diagnosis.evidence.begin(), diagnosis.evidence.end());
     log->evidence.push_back(fmt::format("the recordings alone say: {}", diagnosis.finding.headline));

@@ -8,6 +8,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/base/ascii.h"
 #include "sim/diagnose/dump_ops.h"
 #include "sim/diagnose/error_advice.h"
 #include "sim/diagnose/log_calls.h"
@@ -148,7 +149,7 @@ std::vector<const LogFact*> first_to_fail(const std::vector<LogFact>& facts, con
   for (const LogFact& fact : facts) {
     const bool was_ended = fact.text.starts_with("exit code -6 ") || fact.text.starts_with("exit code -15 ");
     const bool counts = fact.kind == Kind::first_to_fail && !(was_ended && log_shows_timeout(facts));
-    if (counts && !difference(fact.ranks, stopped).empty()) {
+    if (counts && !stopped.contains(fact.ranks)) {
       found.push_back(&fact);
     }
   }
@@ -183,7 +184,7 @@ RankSet ranks_of(const std::vector<const LogFact*>& facts) {
 // The first fact of this kind about one of the ranks.
 const LogFact* first_about(const std::vector<LogFact>& facts, Kind kind, const RankSet& ranks) {
   const auto place = std::ranges::find_if(facts, [&](const LogFact& fact) {
-    return fact.kind == kind && !fact.ranks.empty() && difference(fact.ranks, ranks).empty();
+    return fact.kind == kind && !fact.ranks.empty() && ranks.contains(fact.ranks);
   });
   return place == facts.end() ? nullptr : &*place;
 }
@@ -638,7 +639,7 @@ std::optional<Diagnosis> judge_silence(const std::vector<LogFact>& facts) {
   failed.insert(late);
   RankSet known = ranks_with(facts, Kind::wrote);
   const bool is_launchers =  // of one process: the others are not silent
-      known.empty() && !failed.empty() && difference(failed, ranks_with(facts, Kind::first_to_fail)).empty();
+      known.empty() && !failed.empty() && ranks_with(facts, Kind::first_to_fail).contains(failed);
   if (failed.empty() || is_launchers) {
     return std::nullopt;
   }
@@ -656,7 +657,7 @@ std::optional<Diagnosis> judge_silence(const std::vector<LogFact>& facts) {
     silent = difference(silent, ranks_with(facts, Kind::outlived));
   }
   const LogFact& shown = *op_of(failed.first());
-  if (!silent.empty() && difference(silent, ranks_with(facts, Kind::logged)).empty()) {
+  if (!silent.empty() && ranks_with(facts, Kind::logged).contains(silent)) {
     return logged_before_others_failed(*first_of(facts, Kind::logged), silent, failed);
   }
   if (silent.empty()) {
@@ -685,8 +686,7 @@ std::optional<Diagnosis> judge_silence(const std::vector<LogFact>& facts) {
   for (const Rank rank : failed.to_vector()) {
     calls.insert(op_of(rank)->op + " at " + op_of(rank)->site);
   }
-  const bool may_have_waited =
-      calls.size() > 1 && difference(silent, ranks_with(facts, Kind::outlived)).empty();
+  const bool may_have_waited = calls.size() > 1 && ranks_with(facts, Kind::outlived).contains(silent);
   const Confidence confidence =
       silent.size() >= failed.size() || may_have_waited ? Confidence::low : Confidence::medium;
   Diagnosis diagnosis =

@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/diagnose/log_calls.h"
 #include "sim/diagnose/log_judge.h"
 #include "sim/diagnose/log_ranks.h"
 #include "sim/wording/phrasing.h"
@@ -49,7 +50,7 @@ std::optional<Diagnosis> judge_parting_stacks(const std::vector<LogFact>& facts)
   std::map<Rank, const LogFact*> stacks;
   const RankSet victims = victims_in(facts);
   for (const LogFact& fact : facts) {
-    if (fact.kind == Kind::stack && !fact.frames.empty() && !difference(fact.ranks, victims).empty()) {
+    if (fact.kind == Kind::stack && !fact.frames.empty() && !victims.contains(fact.ranks)) {
       stacks.emplace(fact.ranks.first(), &fact);
     }
   }
@@ -93,7 +94,7 @@ std::optional<Diagnosis> judge_calls_of_stacks(const std::vector<LogFact>& facts
   RankSet elsewhere;
   const RankSet victims = victims_in(facts);
   for (const LogFact& fact : facts) {
-    const bool is_victim = fact.op.empty() && difference(fact.ranks, victims).empty();
+    const bool is_victim = fact.op.empty() && victims.contains(fact.ranks);
     if (fact.kind == Kind::stack && !is_victim && stacks.emplace(fact.ranks.first(), &fact).second) {
       if (fact.op.empty()) {
         elsewhere.insert(fact.ranks);
@@ -108,9 +109,7 @@ std::optional<Diagnosis> judge_calls_of_stacks(const std::vector<LogFact>& facts
   const auto fewer = [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); };
   const auto& [op, most] = *std::max_element(by_op.begin(), by_op.end(), fewer);
   const auto describe = [&](const RankSet& ranks) {
-    const LogFact& fact = *stacks.at(ranks.first());
-    return fmt::format("{}: {} is in {}{}", fact.place(), ranks_phrase({ranks.first()}),
-                       fact.op.empty() ? fact.text : fact.op, fact.site.empty() ? "" : " at " + fact.site);
+    return stack_line(*stacks.at(ranks.first()), {ranks.first()});
   };
   const std::size_t in_calls = stacks.size() - elsewhere.size();
   if (!elsewhere.empty()) {

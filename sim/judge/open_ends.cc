@@ -9,7 +9,7 @@ RankSet ranks_at_open_ends(const Report& report, const RankSet& open) {
   RankSet ranks;
   for (const RankClass& each : report.ranks) {
     if (each.state == RankClass::State::finished) {
-      ranks.insert(difference(each.ranks, difference(each.ranks, open)));
+      ranks.insert(intersection(each.ranks, open));
     }
   }
   return ranks;
@@ -29,14 +29,14 @@ bool may_go_on(const Report& report, const RankSet& open) {
     changed = false;
     for (const RankClass& each : report.ranks) {
       if (each.state == RankClass::State::waiting && !each.waits_for.empty() &&
-          !difference(each.ranks, served).empty() && difference(each.waits_for, served).empty()) {
+          !served.contains(each.ranks) && served.contains(each.waits_for)) {
         served.insert(each.ranks);
         changed = true;
       }
     }
   }
   return std::ranges::all_of(report.ranks, [&](const RankClass& each) {
-    return each.state == RankClass::State::finished || difference(each.ranks, served).empty();
+    return each.state == RankClass::State::finished || served.contains(each.ranks);
   });
 }
 

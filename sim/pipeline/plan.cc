@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 
 #include <fmt/core.h>
 
+#include "sim/base/ascii.h"
 #include "sim/base/error.h"
 #include "sim/pipeline/order_passes.h"
 #include "sim/pipeline/orders.h"
@@ -26,11 +26,6 @@ constexpr std::array<ScheduleName, 7> schedule_names{{
     {ScheduleKind::zbv_zero_bubble, "ZBVZeroBubble"},
     {ScheduleKind::dual_pipe_v, "DualPipeV"},
 }};
-
-bool equal_ignoring_case(std::string_view a, std::string_view b) {
-  return std::ranges::equal(
-      a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
-}
 
 std::string_view notation_of(Computation computation) {
   switch (computation) {

@@ -86,6 +86,10 @@ bool RankSet::contains(Rank rank) const {
   return after != ranges_.begin() && rank <= std::prev(after)->last;
 }
 
+bool RankSet::contains(const RankSet& others) const { return difference(others, *this).empty(); }
+
+bool RankSet::meets(const RankSet& others) const { return difference(*this, others) != *this; }
+
 std::vector<Rank> RankSet::to_vector() const {
   std::vector<Rank> ranks;
   ranks.reserve(size());
@@ -113,6 +117,8 @@ RankSet difference(const RankSet& a, const RankSet& b) {
   }
   return result;
 }
+
+RankSet intersection(const RankSet& a, const RankSet& b) { return difference(a, difference(a, b)); }
 
 namespace {
 

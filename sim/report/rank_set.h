@@ -31,6 +31,8 @@ class RankSet {
   bool empty() const { return ranges_.empty(); }
   std::size_t size() const;
   bool contains(Rank rank) const;
+  bool contains(const RankSet& others) const;  // all of them
+  bool meets(const RankSet& others) const;     // at least one of them is in both
   Rank first() const { return ranges_.front().first; }
   const std::vector<Range>& ranges() const { return ranges_; }  // ascending, with gaps between
   std::vector<Rank> to_vector() const;
@@ -42,6 +44,7 @@ class RankSet {
 };
 
 RankSet difference(const RankSet& a, const RankSet& b);
+RankSet intersection(const RankSet& a, const RankSet& b);
 
 std::string to_string(const RankSet& ranks);  // "0-3,8"; "none" when empty
 // "rank 0", "ranks 1-3"; the caller capitalizes it at the beginning of a sentence. A set of many ranges is unreadable

@@ -97,7 +97,7 @@ RankSet culprits_of(const check::JobDump& job) {
 // one.
 bool name_the_same(const RankSet& diagnosed, const Verdict& verdict) {
   const RankSet& simulated = finding_of(verdict)->culprits;
-  const bool are_among = !diagnosed.empty() && difference(diagnosed, simulated).empty();
+  const bool are_among = !diagnosed.empty() && simulated.contains(diagnosed);
   return diagnosed == simulated || (are_among && is_undecided(verdict));
 }
 

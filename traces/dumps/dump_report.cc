@@ -70,7 +70,7 @@ class States {
   void add_victims(const Victim& victims) {
     RankSet others = victims.ranks;
     for (const Variant& variant : diagnosis_.variants) {
-      const RankSet own = difference(others, difference(others, variant.ranks));
+      const RankSet own = intersection(others, variant.ranks);
       if (!own.empty() && variant.call.group == victims.call.group && variant.call.seq == victims.call.seq) {
         add_waiting(own, variant.call, victims.waits_for);
         others = difference(others, own);

@@ -1,10 +1,10 @@
 #include "traces/formats/call_names.h"
 
 #include <array>
-#include <cctype>
 #include <map>
 #include <optional>
 
+#include "sim/base/ascii.h"
 #include "sim/c10d/op_table.h"
 
 namespace rollcall::traces {
@@ -37,7 +37,7 @@ std::string plain(std::string_view name) {
   std::string text;
   for (const char c : name) {
     if (c != '_' && c != '-' && c != ' ') {
-      text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      text += lower(c);
     }
   }
   return text;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -10,6 +9,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/base/ascii.h"
 #include "traces/logs/lines.h"
 #include "traces/logs/user_frame.h"
 
@@ -28,17 +28,10 @@ constexpr std::string_view too_long = "op.preamble.length <= op.nbytes. ";
 constexpr std::size_t text_max = 160;
 constexpr std::size_t message_lines_max = 4;  // lines after the first line of an error
 
-// Without regard to case: "Failed to recv", "failed to recv".
-bool has(std::string_view text, std::string_view word) {
-  const auto is_same = [](char a, char b) {
-    return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
-  };
-  return std::search(text.begin(), text.end(), word.begin(), word.end(), is_same) != text.end();
-}
-
 template <std::size_t size>
 bool has_one_of(std::string_view text, const std::array<std::string_view, size>& words) {
-  return std::any_of(words.begin(), words.end(), [text](std::string_view word) { return has(text, word); });
+  return std::any_of(words.begin(), words.end(),
+                     [text](std::string_view word) { return contains_ignoring_case(text, word); });
 }
 
 constexpr std::array<std::string_view, 17> of_others = {"Connection closed by peer",
@@ -351,14 +344,14 @@ class ErrorReader {
     error->begin = begin;
     error->is_traceback = true;
     error->is_chained = has_one_of(before_, chained);
-    error->is_raised_from = has(before_, raised_from);
+    error->is_raised_from = contains_ignoring_case(before_, raised_from);
     error->is_beside_main = has_one_of(before_, beside_main);
     if (error->is_beside_main && error->fact.kind == Kind::raised) {
       error->fact.kind = Kind::logged;
     }
     if (const std::size_t place = last->text.find(caught); place != std::string_view::npos) {
       read_original(last->text.substr(place), error->fact);
-    } else if (is_of_data_worker(frames) && !has(error->fact.text, "worker")) {
+    } else if (is_of_data_worker(frames) && !contains_ignoring_case(error->fact.text, "worker")) {
       error->fact.text += ", while reading from a DataLoader worker";
     }
   }

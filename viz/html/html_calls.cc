@@ -73,7 +73,7 @@ namespace {
 std::string ending_of(const Report& report, const RankSet& ranks) {
   std::string ending;
   for (const RankState& state : rank_states(report, {}, ending_states_max)) {
-    if (difference(ranks, state.ranks.ranks).empty() && state.ranks.state != RankClass::State::waiting) {
+    if (state.ranks.ranks.contains(ranks) && state.ranks.state != RankClass::State::waiting) {
       ending = state_phrase(state.ranks, inputs_phrase(state.fewest_inputs, state.inputs_max));
     }
   }

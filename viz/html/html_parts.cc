@@ -19,7 +19,7 @@ HtmlTable html_table_of(const Table& table, const std::vector<Variant>& variants
     result.titles.push_back(column.title);
   }
   for (std::size_t row = 0; row < variants.size(); ++row) {
-    const bool is_culprit = !difference(variants[row].ranks, culprits).empty() ? false : !culprits.empty();
+    const bool is_culprit = !culprits.empty() && culprits.contains(variants[row].ranks);
     std::vector<Cell> cells;
     for (const Table::Column& column : table.columns) {
       const bool differs = column.differs && !cells.empty();

@@ -91,7 +91,7 @@ RankSet ranks_of_cycle(const Report& report, const RankSet& culprits) {
     known.insert(next);
     RankSet found;
     for (const RankClass& each : report.ranks) {
-      if (difference(each.ranks, next) != each.ranks) {
+      if (each.ranks.meets(next)) {
         found.insert(each.waits_for);
       }
     }
@@ -118,7 +118,7 @@ class Choice {
       members[families.of(each.name)].insert(each.ranks);
     }
     for (const auto& [family, all] : members) {
-      if (difference(ranks_, all).empty()) {
+      if (all.contains(ranks_)) {
         common_.push_back(family);
       }
     }

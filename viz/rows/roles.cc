@@ -109,7 +109,7 @@ RankSet Roles::comparable(const RankSet& ranks, const RankSet& culprits) const {
       }
     }
     RankSet found = RankSet::of(std::move(alike));
-    if (!difference(found, culprits).empty()) {
+    if (!culprits.contains(found)) {
       return found;
     }
   }

@@ -29,13 +29,13 @@ std::vector<RankState> states_of(const Report& report, const RankSet& skip) {
     }
   };
   for (const RankClass& ranks : report.ranks) {
-    if (difference(ranks.ranks, skip).empty()) {
+    if (skip.contains(ranks.ranks)) {
       continue;
     }
     // Culprits get their own row, even if others are in the same state.
-    const RankSet others = finding == nullptr ? ranks.ranks : difference(ranks.ranks, finding->culprits);
-    add(ranks, difference(ranks.ranks, others), true);
-    add(ranks, others, false);
+    const RankSet culprits = finding == nullptr ? RankSet() : finding->culprits;
+    add(ranks, intersection(ranks.ranks, culprits), true);
+    add(ranks, difference(ranks.ranks, culprits), false);
   }
   std::stable_sort(states.begin(), states.end(),
                    [](const RankState& a, const RankState& b) { return a.is_culprit > b.is_culprit; });

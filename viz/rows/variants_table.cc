@@ -92,7 +92,7 @@ Table variants_table(const std::vector<Variant>& variants, const RankSet& culpri
   Table table;
   Table::Column who;
   for (const Variant& variant : variants) {
-    const bool is_culprit = difference(variant.ranks, culprits).size() < variant.ranks.size();
+    const bool is_culprit = variant.ranks.meets(culprits);
     who.cells.push_back(ranks_phrase(variant.ranks));
     table.looks.push_back(is_culprit ? Look::error : Look::plain);
   }

@@ -167,7 +167,7 @@ bool narrows_down(const Report& alone, const Report& together) {
     return false;
   }
   const bool is_repaired = told->repair && !told->repair->steps.empty();
-  if (!difference(told->culprits, known->culprits).empty()) {
+  if (!known->culprits.contains(told->culprits)) {
     return is_repaired && told->repair->alternatives == 0 && !told->tie;
   }
   return is_repaired ||

@@ -53,6 +53,26 @@ TEST_CASE("the difference of rank sets cuts holes") {
   CHECK(to_string(difference(RankSet{0, 1, 10, 11}, {1, 10})) == "0,11");
 }
 
+TEST_CASE("the intersection of rank sets has the ranks of both") {
+  const RankSet ten = RankSet::range(0, 9);
+  CHECK(to_string(intersection(ten, {0, 4, 5, 12})) == "0,4-5");
+  CHECK(intersection(ten, {}).empty());
+  CHECK(intersection({}, ten).empty());
+  CHECK(intersection(ten, RankSet::range(10, 20)).empty());
+}
+
+TEST_CASE("a rank set contains another if it has all of its ranks, and meets it if it has one") {
+  const RankSet ten = RankSet::range(0, 9);
+  CHECK(ten.contains(RankSet{0, 4, 9}));
+  CHECK(ten.contains(RankSet()));
+  CHECK_FALSE(ten.contains(RankSet{9, 10}));
+  CHECK_FALSE(RankSet{0, 2}.contains(RankSet::range(0, 2)));
+  CHECK(ten.meets({9, 10}));
+  CHECK_FALSE(ten.meets({10}));
+  CHECK_FALSE(ten.meets({}));
+  CHECK_FALSE(RankSet().meets(ten));
+}
+
 TEST_CASE("a phrase of many ranges gives their number instead of all of them") {
   CHECK(ranks_phrase({3}) == "rank 3");
   CHECK(ranks_phrase({1, 2, 3}) == "ranks 1-3");
