@@ -5,6 +5,7 @@ program has its caller's arguments, environment, folder and standard streams. It
 """
 
 import array
+import gc
 import json
 import os
 import runpy
@@ -127,4 +128,6 @@ class Server:
 
 
 if __name__ == "__main__":
+    gc.collect()
+    gc.freeze()  # what torch has allocated stays shared: a collection in a child would look at, and so copy, all of it
     Server(sys.argv[1]).serve()
