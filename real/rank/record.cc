@@ -15,7 +15,7 @@ template <typename Visitor, typename AnyObservation>
 requires std::same_as<std::remove_const_t<AnyObservation>, Observation>
 void visit(Visitor& visitor, AnyObservation& observation) {
   visitor(observation.kind, observation.access, observation.tensor, observation.got, observation.want,
-          observation.surplus, observation.contributions, observation.handle, observation.seq,
+          observation.surplus, observation.contributions, observation.handle, observation.by, observation.seq,
           observation.root, observation.site.line, observation.site.column);
 }
 

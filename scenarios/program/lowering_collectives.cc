@@ -159,13 +159,15 @@ void Lowering::read_splits(const Statement& statement, Collective& call) {
   if (!input && !output) {
     return;
   }
-  if (!input || !output) {
-    read_.error(input ? *input : *output, "give both \"input_split_sizes\" and \"output_split_sizes\"");
-    return;
+  const auto sizes_in = [this](const auto& node) {
+    return node ? read_.integers(*node, "a list of sizes, one per rank of the group")
+                : std::vector<Operand>();
+  };
+  Splits splits{sizes_in(output), sizes_in(input)};
+  if (!splits.output.empty() || !splits.input.empty()) {  // as in torch, an empty list means equal parts
+    program_->splits.push_back(std::move(splits));
+    call.splits = static_cast<TableIndex>(program_->splits.size() - 1);
   }
-  program_->splits.push_back({read_.integers(*output, "a list of sizes, one per rank of the group"),
-                              read_.integers(*input, "a list of sizes, one per rank of the group")});
-  call.splits = static_cast<TableIndex>(program_->splits.size() - 1);
 }
 
 SlotIndex Lowering::read_output(const Statement& statement, OpKind kind) {

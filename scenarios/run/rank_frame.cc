@@ -10,6 +10,7 @@
 #include "sim/c10d/backend_traits.h"
 #include "sim/c10d/collectives.h"
 #include "sim/c10d/observer.h"
+#include "sim/c10d/op_table.h"
 #include "sim/c10d/rank_context.h"
 
 namespace rollcall::scenario {
@@ -29,7 +30,8 @@ RankFrame::RankFrame(const Scenario& scenario, Rank rank, RunState& state)
       groups_(program_.groups.size()),
       works_(program_.work_names.size()),
       streams_(program_.streams.size()),
-      calls_block_(scenario.blocking_wait || !traits_of(scenario.options.backend).queues_calls),
+      queues_calls_(traits_of(scenario.options.backend).queues_calls),
+      calls_block_(scenario.blocking_wait || !queues_calls_),
       uses_(!calls_block_ && !program_.streams.empty()),
       gpu_(scenario.options.cluster ? cost::find_gpu(*scenario.options.cluster) : nullptr),
       compares_states_(state.decisions != nullptr && state.decisions->compares_states() &&
@@ -268,9 +270,7 @@ std::vector<Work> RankFrame::take_open_works() {
 }
 
 void RankFrame::use(const TensorUse& tensor_use, bool is_awaited) {
-  const bool has_name =
-      !(tensor_use.tensor.is_list ? program_.list_names : program_.tensor_names)[tensor_use.tensor.slot]
-           .empty();
+  const bool has_name = !name_of(tensor_use.tensor).empty();
   if (has_name && is_awaited) {
     uses_.add_awaited(tensor_use, current_stream());
   } else if (has_name) {
@@ -334,20 +334,45 @@ void RankFrame::touch(TensorKey tensor, Observation::Access access, Site site) {
   if (!tensor.is_list) {
     finish(tensor.slot);
   }
-  const Stream stream = current_stream();
-  if (const TensorUse* known = uses_.find_open(tensor, access, stream)) {
-    Observation observation{.kind = Observation::Kind::touched_early, .access = access};
-    observation.tensor = (tensor.is_list ? program_.list_names : program_.tensor_names)[tensor.slot];
-    observation.handle = known->work == no_slot ? "" : program_.work_names[known->work];
-    if (!known->waits.empty()) {
-      observation.ordered = name_of(known->waits.front().stream);
-      observation.unordered = name_of(stream);
-    }
-    observation.op = known->op;
-    observation.seq = known->seq;
-    observation.site = site;
-    this_rank().backend->observer().observe(observation);
+  if (const TensorUse* known = uses_.find_open(tensor, access, current_stream())) {
+    report_touch(*known, access, site);
   }
+}
+
+void RankFrame::touch(const TensorUse& tensor_use) {
+  if (name_of(tensor_use.tensor).empty()) {
+    return;
+  }
+  const Observation::Access access =
+      tensor_use.writes ? Observation::Access::write : Observation::Access::read;
+  const TensorUse* known = uses_.find_open(tensor_use.tensor, access, current_stream(), tensor_use.queue);
+  if (known != nullptr) {
+    report_touch(*known, access, tensor_use.op.site, row_of(tensor_use.op.kind).name);
+  }
+}
+
+void RankFrame::report_touch(const TensorUse& known, Observation::Access access, Site site,
+                             std::string_view by) {
+  Observation observation{.kind = Observation::Kind::touched_early, .access = access};
+  observation.tensor = name_of(known.tensor);
+  observation.handle = known.work == no_slot ? "" : program_.work_names[known.work];
+  if (!known.waits.empty()) {
+    observation.ordered = name_of(known.waits.front().stream);
+    observation.unordered = name_of(current_stream());
+  }
+  observation.by = by;
+  observation.op = known.op;
+  observation.seq = known.seq;
+  observation.site = site;
+  this_rank().backend->observer().observe(observation);
+}
+
+std::optional<CallQueue> RankFrame::queue_of(const ProcessGroup& group, Rank peer) const {
+  return queues_calls_ && group.is_member() ? std::optional(CallQueue{group.id(), peer}) : std::nullopt;
+}
+
+const std::string& RankFrame::name_of(TensorKey tensor) const {
+  return (tensor.is_list ? program_.list_names : program_.tensor_names)[tensor.slot];
 }
 
 const std::string& RankFrame::name_of(Stream stream) const {

@@ -107,6 +107,10 @@ class RankFrame {
   void release(SlotIndex work);
   // Called when a statement touches a tensor: reports it if a call still works on it.
   void touch(TensorKey tensor, Observation::Access access, Site site);
+  // Called when a call begins to work on a tensor. Tensors without a name are nobody else's.
+  void touch(const TensorUse& tensor_use);
+  // Reports that a statement, or the call `by`, touches a tensor on which the known call may still work.
+  void report_touch(const TensorUse& known, Observation::Access access, Site site, std::string_view by = "");
 
   // Called before a statement, at `at`, that may wait for others. If states of runs are compared, passes on what the
   // rank holds.
@@ -126,6 +130,8 @@ class RankFrame {
 
   // The rank's stream of this name; the current one for no_slot.
   Stream stream(SlotIndex slot);
+  // What runs a call on the group, or a message with `peer`; none where calls run in any order.
+  std::optional<CallQueue> queue_of(const ProcessGroup& group, Rank peer = -1) const;
   // True if a call without async_op blocks the host, and not only a stream.
   bool calls_block() const { return calls_block_; }
   // True if the rank has several streams, so that a wait on one of them leaves the others unordered.
@@ -184,6 +190,7 @@ class RankFrame {
   bool keeps_all_works() const;
   // The program drops these handles.
   void let_go(std::span<const Work> works);
+  const std::string& name_of(TensorKey tensor) const;
   const std::string& name_of(Stream stream) const;
   std::string held(Address at) const;
 
@@ -204,6 +211,7 @@ class RankFrame {
   std::vector<Work> open_works_;                             // for `synchronize`, if the program has one
   mutable std::vector<std::pair<SlotIndex, Work>> results_;  // of functional collectives, not used yet
   std::vector<std::optional<Stream>> streams_;               // by slot
+  bool queues_calls_;
   bool calls_block_;
   TensorUses uses_;
   const cost::Gpu* gpu_;  // null: unknown

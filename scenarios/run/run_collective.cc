@@ -23,8 +23,16 @@ class CollectiveRun {
  public:
   CollectiveRun(RankFrame& frame, const Collective& call, Site site, bool async)
       : frame_(frame), call_(call), site_(site), async_(async), group_(frame.group(call.group)) {
-    if (has_tensor(call.kind) && !call.tensor.scratch && call.tensor.value) {
+    if (!has_tensor(call.kind) || !group_.is_member()) {
+      return;
+    }
+    if (!call.tensor.scratch && call.tensor.value) {
       frame.touch({call.tensor.slot}, Observation::Access::write, site);
+    } else {
+      frame.touch(call.functional ? read_now() : use_of_tensor());
+    }
+    if (call.output != no_slot && !call.functional) {
+      frame.touch(use_of_output());
     }
   }
 
@@ -83,23 +91,9 @@ class CollectiveRun {
     if (work.is_nothing() || !has_tensor(call_.kind)) {
       return;
     }
-    TensorUse use{.tensor = {call_.tensor.slot}, .writes = writes_tensor(), .work = call_.work};
-    use.op.kind = call_.kind;
-    use.op.group = work.group();
-    use.op.rank = work.rank();
-    use.op.reduce = call_.reduce;
-    use.op.scope = this_rank().scope;
-    use.op.site = site_;
-    const Tensor& tensor = frame_.tensors[call_.tensor.slot];
-    use.op.numel = tensor.numel();
-    use.op.dtype = tensor.dtype();
-    use.op.device = tensor.device();
-    use.seq = work.seq();
-    frame_.use(use, is_awaited);
+    note_use(use_of_tensor(), work, is_awaited);
     if (call_.output != no_slot) {
-      use.tensor = {call_.output, fills_list(call_.kind)};
-      use.writes = true;
-      frame_.use(use, is_awaited);
+      note_use(use_of_output(), work, is_awaited);
     }
   }
 
@@ -112,7 +106,43 @@ class CollectiveRun {
 
  private:
   bool writes_tensor() const {
-    return call_.output == no_slot;  // in place
+    return call_.output == no_slot && !(call_.kind == OpKind::broadcast && is_root());  // in place
+  }
+
+  TensorUse use_of_tensor() const {
+    TensorUse use{.tensor = {call_.tensor.slot}, .writes = writes_tensor(), .work = call_.work};
+    use.op.kind = call_.kind;
+    use.op.reduce = call_.reduce;
+    use.op.scope = this_rank().scope;
+    use.op.site = site_;
+    use.queue = frame_.queue_of(group_);
+    return use;
+  }
+
+  TensorUse use_of_output() const {
+    TensorUse use = use_of_tensor();
+    use.tensor = {call_.output, fills_list(call_.kind)};
+    use.writes = true;
+    return use;
+  }
+
+  // A functional collective copies its input on the current stream.
+  TensorUse read_now() const {
+    TensorUse use = use_of_tensor();
+    use.writes = false;
+    use.queue.reset();
+    return use;
+  }
+
+  void note_use(TensorUse use, const Work& work, bool is_awaited) {
+    use.op.group = work.group();
+    use.op.rank = work.rank();
+    const Tensor& tensor = frame_.tensors[call_.tensor.slot];
+    use.op.numel = tensor.numel();
+    use.op.dtype = tensor.dtype();
+    use.op.device = tensor.device();
+    use.seq = work.seq();
+    frame_.use(use, is_awaited);
   }
 
   std::vector<std::int16_t> device_ids() const {
@@ -134,7 +164,16 @@ class CollectiveRun {
     for (const Operand& part : splits.input) {
       sizes.input.push_back(frame_.evaluate(part));
     }
+    divide_equally(sizes.output, sizes.input);
+    divide_equally(sizes.input, sizes.output);
     return sizes;
+  }
+
+  // Sizes that the statement leaves out are equal.
+  void divide_equally(std::vector<std::int64_t>& sizes, const std::vector<std::int64_t>& others) const {
+    if (sizes.empty() && size() > 0) {
+      sizes.assign(static_cast<std::size_t>(size()), sum(others) / size());
+    }
   }
 
   static std::int64_t sum(const std::vector<std::int64_t>& parts) {

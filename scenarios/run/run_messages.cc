@@ -1,5 +1,6 @@
 // The interpreter, the part about sends, receives and object collectives.
 
+#include <map>
 #include <optional>
 #include <span>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "scenarios/run/rank_frame.h"
 #include "sim/base/error.h"
 #include "sim/c10d/objects.h"
+#include "sim/c10d/op_table.h"
 #include "sim/c10d/p2p.h"
 #include "sim/c10d/rank_context.h"
 #include "sim/c10d/stream.h"
@@ -38,31 +40,41 @@ PointToPointOptions options_of(RankFrame& frame, const MessageCall& call) {
   return options;
 }
 
-Tensor& tensor_of(RankFrame& frame, const MessageCall& call, Site site) {
+TensorUse use_of(const MessageCall& call, SlotIndex handle, Site site, std::optional<CallQueue> queue) {
+  TensorUse use{.tensor = {call.tensor.slot}, .writes = call.kind == OpKind::recv, .work = handle};
+  use.op.kind = call.kind;
+  use.op.scope = this_rank().scope;
+  use.op.site = site;
+  use.queue = queue;
+  return use;
+}
+
+// Makes the tensor of a message, of which `use` is about to begin.
+Tensor& tensor_of(RankFrame& frame, const MessageCall& call, const TensorUse& use) {
   if (call.tensor.value && !call.tensor.scratch) {
-    frame.touch({call.tensor.slot}, Observation::Access::write, site);
+    frame.touch(use.tensor, Observation::Access::write, use.op.site);
+  } else if (frame.group(call.group).is_member()) {
+    frame.touch(use);
   }
   return frame.make(call.tensor);
 }
 
 // The message's tensor is in use until its handle has been waited for.
-void use_tensor(RankFrame& frame, const MessageCall& call, SlotIndex handle, const Work& work, Site site,
-                bool is_awaited = false) {
-  if (work.is_nothing()) {
-    return;  // outside the group, nothing happened
-  }
-  TensorUse use{.tensor = {call.tensor.slot}, .writes = call.kind == OpKind::recv, .work = handle};
-  const Tensor& tensor = frame.tensors[call.tensor.slot];
-  use.op.kind = call.kind;
+TensorUse with_work(const RankFrame& frame, TensorUse use, const Work& work) {
+  const Tensor& tensor = frame.tensors[use.tensor.slot];
   use.op.group = work.group();
   use.op.rank = work.rank();
-  use.op.scope = this_rank().scope;
-  use.op.site = site;
   use.op.numel = tensor.numel();
   use.op.dtype = tensor.dtype();
   use.op.device = tensor.device();
   use.seq = work.seq();
-  frame.use(use, is_awaited);
+  return use;
+}
+
+void note_use(RankFrame& frame, const TensorUse& use, const Work& work, bool is_awaited = false) {
+  if (!work.is_nothing()) {  // outside the group, nothing happened
+    frame.use(with_work(frame, use, work), is_awaited);
+  }
 }
 
 }  // namespace
@@ -70,9 +82,11 @@ void use_tensor(RankFrame& frame, const MessageCall& call, SlotIndex handle, con
 void run_message(RankFrame& frame, const MessageCall& call, Site site, std::vector<Work>* unfinished) {
   const LabelScope scope(frame, call.label);
   const StreamScope stream(frame.stream(call.stream));
-  const Tensor& tensor = tensor_of(frame, call, site);
-  const PointToPointOptions options = options_of(frame, call);
   const std::optional<Rank> peer = peer_of(frame, call);
+  const TensorUse use = use_of(call, call.blocks ? no_slot : call.work, site,
+                               peer ? frame.queue_of(frame.group(call.group), *peer) : std::nullopt);
+  const Tensor& tensor = tensor_of(frame, call, use);
+  const PointToPointOptions options = options_of(frame, call);
   const bool orders_stream = call.blocks && frame.has_streams();
   if (call.blocks && !orders_stream && (unfinished == nullptr || !frame.calls_block())) {
     if (call.kind == OpKind::send) {
@@ -87,7 +101,7 @@ void run_message(RankFrame& frame, const MessageCall& call, Site site, std::vect
       call.kind == OpKind::send ? isend(tensor, *peer, options, site) : irecv(tensor, peer, options, site);
   if (orders_stream) {
     work.wait();
-    use_tensor(frame, call, no_slot, work, site, true);
+    note_use(frame, use, work, true);
     return;
   }
   if (call.blocks) {
@@ -95,7 +109,30 @@ void run_message(RankFrame& frame, const MessageCall& call, Site site, std::vect
     return;
   }
   frame.keep_work(call.work, work);
-  use_tensor(frame, call, call.work, work, site);
+  note_use(frame, use, work);
+}
+
+// The messages of a batch are under way at the same time, also on nccl. Notes the tensors that they work on, and
+// reports one that two of them share, unless both only read it.
+void note_batch(RankFrame& frame, std::span<const MessageCall> calls, const std::vector<TensorUse>& uses,
+                const std::vector<Work>& works) {
+  std::map<SlotIndex, std::size_t> users;    // by tensor: the first message that works on it
+  std::map<SlotIndex, std::size_t> writers;  // the first that receives into it
+  for (std::size_t i = 0; i < works.size(); ++i) {
+    const TensorUse& use = uses[i];
+    const SlotIndex tensor = use.tensor.slot;
+    const std::map<SlotIndex, std::size_t>& rivals = use.writes ? users : writers;
+    if (const auto rival = rivals.find(tensor); rival != rivals.end() && !calls[i].tensor.scratch) {
+      frame.report_touch(with_work(frame, uses[rival->second], works[rival->second]),
+                         use.writes ? Observation::Access::write : Observation::Access::read, use.op.site,
+                         row_of(use.op.kind).name);
+    }
+    users.emplace(tensor, i);
+    if (use.writes) {
+      writers.emplace(tensor, i);
+    }
+    note_use(frame, use, works[i]);
+  }
 }
 
 void run_batch(RankFrame& frame, const MessageBatch& batch, Site site) {
@@ -103,13 +140,15 @@ void run_batch(RankFrame& frame, const MessageBatch& batch, Site site) {
   const StreamScope stream(frame.stream(batch.stream));
   const auto calls = std::span(frame.program().messages).subspan(batch.first, batch.count);
   std::vector<PointToPoint> messages;
+  std::vector<TensorUse> uses;
   for (const MessageCall& call : calls) {
+    uses.push_back(use_of(call, batch.work, site, frame.queue_of(frame.group(call.group))));
     messages.push_back(
-        {call.kind, tensor_of(frame, call, site), rank_of(frame, call.peer), options_of(frame, call)});
+        {call.kind, tensor_of(frame, call, uses.back()), rank_of(frame, call.peer), options_of(frame, call)});
   }
   std::vector<Work> works = batch_isend_irecv(messages, site);
-  for (std::size_t i = 0; i < works.size() && works.size() == calls.size(); ++i) {
-    use_tensor(frame, calls[i], batch.work, works[i], site);
+  if (works.size() == calls.size()) {
+    note_batch(frame, calls, uses, works);
   }
   frame.keep_works(batch.work, std::move(works));
 }

@@ -4,6 +4,14 @@
 #include <utility>
 
 namespace rollcall::scenario {
+namespace {
+
+// True if a call of this queue runs after the known one.
+bool is_queued_behind(const TensorUse& known, const std::optional<CallQueue>& queue) {
+  return queue && known.queue == queue;
+}
+
+}  // namespace
 
 StreamOrder::Point StreamOrder::queue(Stream stream) {
   Clock& own = clock_of(stream);
@@ -52,11 +60,10 @@ StreamOrder::Clock& StreamOrder::clock_of(Stream stream) {
 void TensorUses::add(TensorUse use, Stream stream) {
   // What comes after this call also comes after the earlier ones that it follows. A call that only reads says nothing
   // about an earlier one that writes, since others may read at the same time.
-  if (has_streams_) {
-    std::erase_if(uses_, [&](const TensorUse& known) {
-      return known.tensor == use.tensor && (use.writes || !known.writes) && is_over(known, stream);
-    });
-  }
+  std::erase_if(uses_, [&](const TensorUse& known) {
+    return known.tensor == use.tensor && (use.writes || !known.writes) &&
+           (is_over(known, stream) || is_queued_behind(known, use.queue));
+  });
   uses_.push_back(std::move(use));
 }
 
@@ -79,10 +86,11 @@ void TensorUses::await(SlotIndex work, Stream stream) {
   }
 }
 
-const TensorUse* TensorUses::find_open(TensorKey tensor, Observation::Access access, Stream stream) const {
+const TensorUse* TensorUses::find_open(TensorKey tensor, Observation::Access access, Stream stream,
+                                       const std::optional<CallQueue>& queue) const {
   const auto found = std::ranges::find_if(uses_, [&](const TensorUse& known) {
     return known.tensor == tensor && (known.writes || access != Observation::Access::read) &&
-           !is_over(known, stream);
+           !is_over(known, stream) && !is_queued_behind(known, queue);
   });
   return found == uses_.end() ? nullptr : &*found;
 }

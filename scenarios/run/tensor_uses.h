@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "scenarios/program/program.h"
@@ -56,6 +57,14 @@ struct TensorKey {
   friend bool operator==(const TensorKey&, const TensorKey&) = default;
 };
 
+// What runs calls in the order in which they were issued: on nccl the communicator of a group, or that of two ranks for
+// messages outside a batch (ProcessGroupNCCL.cpp, getKeySendRecv). Gloo has none: each group has two threads.
+struct CallQueue {
+  GroupId group = world_group;
+  Rank peer = -1;  // of a message; -1: all others
+  friend bool operator==(const CallQueue&, const CallQueue&) = default;
+};
+
 // A named tensor that a call works on.
 struct TensorUse {
   TensorKey tensor;
@@ -63,6 +72,7 @@ struct TensorUse {
   SlotIndex work = no_slot;  // its handle; no_slot: it has none
   Op op{};                   // the call, without tensors
   std::int64_t seq = 0;
+  std::optional<CallQueue> queue{};
   std::vector<StreamOrder::Point> waits{};  // on streams that are ordered after the call
 };
 
@@ -83,8 +93,10 @@ class TensorUses {
   // The host waits for everything.
   void await_all() { uses_.clear(); }
 
-  // A call that may still be at work when work on `stream` touches the tensor; null if there is none.
-  const TensorUse* find_open(TensorKey tensor, Observation::Access access, Stream stream) const;
+  // A call that may still be at work when work on `stream` touches the tensor; null if there is none. Work of a call
+  // comes after that of the calls before it in its queue.
+  const TensorUse* find_open(TensorKey tensor, Observation::Access access, Stream stream,
+                             const std::optional<CallQueue>& queue = std::nullopt) const;
 
   // What orders the streams; without streams, nobody asks.
   StreamOrder& order() { return order_; }

@@ -54,7 +54,7 @@ std::vector<TensorPlace> places_of(const std::vector<const RankObservation*>& al
     const auto known = std::ranges::find_if(places, [&](const TensorPlace& place) {
       return place.tensor == what.tensor && place.got == what.got && place.want == what.want &&
              place.handle == what.handle && place.ordered == what.ordered &&
-             place.unordered == what.unordered;
+             place.unordered == what.unordered && place.by == what.by;
     });
     if (known != places.end()) {
       known->ranks.insert(observation->rank);
@@ -67,7 +67,8 @@ std::vector<TensorPlace> places_of(const std::vector<const RankObservation*>& al
                         to_string(what.site),
                         observation->at,
                         what.ordered,
-                        what.unordered});
+                        what.unordered,
+                        what.by});
     }
   }
   return places;

@@ -76,6 +76,7 @@ struct TensorPlace {
   // Used too early: the stream that waited for the call, and the one that used the tensor; empty if none waited.
   std::string ordered{};
   std::string unordered{};
+  std::string by{};  // used too early: the operation that did so; empty: another statement
 };
 
 // Two ranks of a call with split sizes that disagree about what one sends to the other.

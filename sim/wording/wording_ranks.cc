@@ -47,11 +47,12 @@ void word_touches(const std::vector<TensorPlace>& touched, Finding& finding) {
   const TensorPlace& first = touched.front();
   const TouchWords& words = row_of(touch_words, finding.kind);
   const Call& call = finding.at->call;
+  const std::string by = first.by.empty() ? "" : " by " + first.by;
   finding.on_backend = "nothing notices: the values depend on which of the two comes first";
   if (!first.ordered.empty()) {
     finding.headline =
-        fmt::format("'{}' on {} is {} on stream '{}', which does not wait for {}", first.tensor,
-                    ranks_phrase(finding.culprits), words.done, first.unordered, call_phrase(call));
+        fmt::format("'{}' on {} is {}{} on stream '{}', which does not wait for {}", first.tensor,
+                    ranks_phrase(finding.culprits), words.done, by, first.unordered, call_phrase(call));
     finding.cause = fmt::format("only stream '{}' has waited for {}{}, which may still be {} the tensor",
                                 first.ordered, call.op, origin_of(call), words.doing);
     finding.advice = fmt::format(
@@ -59,10 +60,18 @@ void word_touches(const std::vector<TensorPlace>& touched, Finding& finding) {
         first.unordered, first.ordered);
     return;
   }
-  finding.headline = fmt::format("'{}' on {} is {} before {} is waited for", first.tensor,
-                                 ranks_phrase(finding.culprits), words.done, call_phrase(call));
+  finding.headline = fmt::format("'{}' on {} is {}{} before {} is waited for", first.tensor,
+                                 ranks_phrase(finding.culprits), words.done, by, call_phrase(call));
   finding.cause = fmt::format("{}{} was issued with async_op and may still be {} the tensor", call.op,
                               origin_of(call), words.doing);
+  if (!first.by.empty()) {
+    finding.advice =
+        first.handle.empty()
+            ? "wait for the earlier call first, or give each call a tensor of its own"
+            : fmt::format("wait for the handle '{}' first, or give each call a tensor of its own",
+                          first.handle);
+    return;
+  }
   finding.advice = first.handle.empty()
                        ? "keep what the call returns, and wait for it before the tensor is used"
                        : fmt::format("wait for the handle '{}' before the tensor is used", first.handle);
@@ -115,8 +124,9 @@ void word_dropped_message(bool is_send, Finding& finding) {
   finding.headline =
       fmt::format("{} go of the handle of {} before {}", with_verb(finding.culprits, "lets", "let"),
                   call_phrase(finding.at->call), is_send ? "its receiver has come" : "its message has come");
-  finding.cause = fmt::format("the handle that {}{} returned was not kept, and nothing waited for it",
-                              finding.at->call.op, origin_of(finding.at->call));
+  finding.cause =
+      fmt::format("nothing waited for the handle that {}{} returned, and it was not kept",
+                  finding.at->call.op, origin_of(finding.at->call));
   finding.advice =
       "keep what the call returns, and wait for it; all handles of a loop, and not only the last";
   finding.on_backend =
@@ -143,7 +153,7 @@ void word_open_calls(std::size_t calls, Finding& finding) {
   finding.headline = fmt::format("{} of {} never completes, and no rank waits for it",
                                  call_phrase(place.call), ranks_phrase(place.waiting));
   finding.cause =
-      fmt::format("{} not make this call, and what it returned to {} was dropped{}",
+      fmt::format("{} not make this call, and its handle on {} was dropped{}",
                   with_verb(place.missing, "does", "do"), ranks_phrase(place.waiting),
                   calls > 1 ? fmt::format("; {} more calls are left the same way", calls - 1) : "");
   finding.advice =

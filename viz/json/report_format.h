@@ -103,6 +103,7 @@ void tensor_members(auto& visit, auto& place) {
   visit.some("handle", place.handle);
   visit.some("ordered_stream", place.ordered);
   visit.some("stream", place.unordered);
+  visit.some("by", place.by);
   visit.some("site", place.site);
 }
 

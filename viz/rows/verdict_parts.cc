@@ -50,7 +50,7 @@ const Variant* odd_variant(const std::vector<Variant>& variants, const RankSet& 
     if (variant.call.site.empty()) {
       continue;
     }
-    if (difference(variant.ranks, culprits).empty()) {
+    if (culprits.contains(variant.ranks)) {
       return &variant;
     }
     any = any == nullptr ? &variant : any;
@@ -110,7 +110,8 @@ std::string tensor_phrase(const TensorPlace& place, FindingKind kind) {
           ? fmt::format(" on stream '{}' before it waits for stream '{}'", place.unordered, place.ordered)
       : place.handle.empty() ? ""
                              : fmt::format(" before '{}' is waited for", place.handle);
-  return fmt::format("'{}' {}{}", place.tensor, words == nullptr ? "used" : words->done, before);
+  return fmt::format("'{}' {}{}{}", place.tensor, words == nullptr ? "used" : words->done,
+                     place.by.empty() ? "" : " by " + place.by, before);
 }
 
 std::string_view tensors_title(FindingKind kind) {

@@ -114,8 +114,18 @@ TEST_CASE("messages that cannot be meant are refused with a hint", "[scenarios]"
             .find("a batch has one \"as\" for all its messages") != std::string::npos);
   CHECK(test::problem(test::quartet(R"({"all_gather_object": "x"})")) ==
         "/program/0/all_gather_object: expected an object of arguments, found a string");
-  CHECK(test::problem(test::quartet(R"({"all_to_all_single": {"input_split_sizes": [1, 1, 1, 1]}})"))
-            .find("give both") != std::string::npos);
+}
+
+TEST_CASE("split sizes that are left out are equal, as in torch", "[scenarios][fiber]") {
+  const auto verdict_of = [](const std::string& splits) {
+    const Report report = run(parse_scenario(
+        test::quartet(R"({"all_to_all_single": {"tensor": "t", "numel": 8)" + splits + "}}"), "test.json"));
+    return std::string(verdict_word(report.verdict));
+  };
+  CHECK(verdict_of(R"(, "input_split_sizes": [2, 2, 2, 2])") == "ok");
+  CHECK(verdict_of(R"(, "input_split_sizes": [2, 2, 2, 2], "output_split_sizes": [])") == "ok");
+  CHECK(verdict_of(R"(, "input_split_sizes": [], "output_split_sizes": [])") == "ok");
+  CHECK(verdict_of(R"(, "input_split_sizes": [1, 3, 2, 2], "output_split_sizes": [])") == "mismatch");
 }
 
 }  // namespace rollcall::scenario

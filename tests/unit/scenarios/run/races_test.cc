@@ -167,6 +167,66 @@ TEST_CASE("what a call only reads may be read meanwhile, but not written", "[sce
   CHECK(outcome_of(program(R"({"write": "t"})")) == "race/write_before_wait 0");
 }
 
+TEST_CASE("a call on the tensor of a call that is not over is a race", "[scenarios][fiber]") {
+  const std::string first = R"({"all_reduce": {"tensor": "t", "numel": 4}, "async_op": true, "as": "a"}, )";
+  const auto second = [&first](const std::string& statement) {
+    return first + statement + R"(, {"wait": "a"})";
+  };
+  const auto gloo = [](const std::string& statements) {
+    return outcome_of(R"({"world_size": 2, "backend": "gloo", "program": [)" + statements + "]}");
+  };
+  const auto nccl = [](const std::string& statements) { return outcome_of(pair(statements)); };
+  const std::string again = R"({"all_reduce": {"tensor": "t"}, "async_op": true, "as": "b"})";
+  CHECK(gloo(second(R"({"all_reduce": {"tensor": "t"}})")) == "race/write_before_wait 0-1");
+  CHECK(gloo(second(again)) == "race/write_before_wait 0-1");
+  CHECK(gloo(second(R"({"all_reduce": {"tensor": "u", "numel": 4}})")) == "ok");
+  CHECK(gloo(first + R"({"wait": "a"}, {"broadcast": {"tensor": "t"}, "src": 0})") == "ok");
+
+  // A communicator of nccl runs its calls in order, but not those of another one.
+  CHECK(nccl(second(again)) == "ok");
+  CHECK(nccl(first + again + R"(, {"wait": "b"}, {"read": "t"})") == "ok");
+  CHECK(nccl(first + again + R"(, {"wait": "a"}, {"read": "t"})") == "race/read_before_wait 0-1");
+  CHECK(nccl(second(R"({"all_reduce": {"tensor": "t", "group": "a"}, "async_op": true, "as": "b"})")) ==
+        "race/write_before_wait 0-1");
+
+  const Report report = run_text(pair(second(R"({"all_gather": {"tensor": "t", "group": "a"}})")));
+  CHECK(finding_of(report.verdict)->headline ==
+        "'t' on ranks 0-1 is read by all_gather before all_reduce #0 on world is waited for");
+  CHECK(finding_of(report.verdict)->advice ==
+        "wait for the handle 'a' first, or give each call a tensor of its own");
+}
+
+TEST_CASE("messages under way may share a tensor only if all of them send it", "[scenarios][fiber]") {
+  const auto both = [](const std::string& backend, const std::string& statements) {
+    return outcome_of(R"({"world_size": 2, "backend": ")" + backend + R"(", "program": [)" + statements +
+                      "]}");
+  };
+  const std::string isend = R"({"isend": {"tensor": "t", "numel": 4}, "dst": "1 - rank", "as": "s"}, )";
+  const std::string irecv = R"({"irecv": {"tensor": "t", "numel": 4}, "src": "1 - rank", "as": "r"}, )";
+  const std::string other = R"({"irecv": {"tensor": "u", "numel": 4}, "src": "1 - rank", "as": "r"}, )";
+  const std::string waits = R"({"wait": "s"}, {"wait": "r"})";
+  CHECK(both("gloo", isend + irecv + waits) == "race/write_before_wait 0-1");
+  CHECK(both("gloo", isend + other + waits) == "ok");
+  const auto batch = [](const std::string& received) {
+    return R"({"batch_isend_irecv": [{"isend": {"tensor": "t", "numel": 4}, "dst": "1 - rank"},
+                                     {"irecv": {"tensor": ")" +
+           received + R"(", "numel": 4}, "src": "1 - rank"}],
+               "as": "w"}, {"wait": "w"})";
+  };
+  for (const std::string backend : {"gloo", "nccl"}) {
+    CHECK(both(backend, batch("t")) == "race/write_before_wait 0-1");
+    CHECK(both(backend, batch("u")) == "ok");
+    CHECK(both(backend, batch("u") + "," + batch("u")) == "ok");
+  }
+}
+
+TEST_CASE("the root of a broadcast may read its tensor meanwhile", "[scenarios][fiber]") {
+  const Report report = run_text(pair(
+      R"({"broadcast": {"tensor": "t", "numel": 4}, "src": 0, "async_op": true, "as": "w"},
+         {"read": "t"}, {"wait": "w"})"));
+  CHECK(outcome_of(report) == "race/read_before_wait 1");
+}
+
 TEST_CASE("a slow rank against a limit is a race, and the numbers are told", "[scenarios][fiber]") {
   const auto program = [](const std::string& limit) {
     return R"({"world_size": 4, "timeout": ")" + limit + R"(", "program": [
