@@ -18,7 +18,7 @@ ExitCode minimize_scenario(const CommandLine& line) {
   scenario::MinimizeOptions options{.seed = line.seed, .progress = {}, .interrupted = &interruption.flag()};
   Progress progress(line.progress_wish(), fmt::format("minimizing {}", line.file));
   options.progress = [&](std::int64_t tried, Rank ranks, std::size_t statements) {
-    progress.say(fmt::format("minimizing {}: {} ranks and {} statements left after {} tries", line.file,
+    progress.say(fmt::format("minimizing {}: ranks left: {}, statements left: {}, tries: {}", line.file,
                              ranks, statements, tried));
   };
   const scenario::Minimized result = scenario::minimize(line.file, options);
@@ -26,8 +26,8 @@ ExitCode minimize_scenario(const CommandLine& line) {
   emit(line, result.text);
   if (line.detail != viz::TextStyle::Detail::quiet) {
     remark(fmt::format(
-        "rollcall: {} ranks and {} statements of {} and {} are left after {} tries; preserved: {}{}",
-        result.after.ranks, result.after.statements, result.before.ranks, result.before.statements,
+        "rollcall: {} of {} ranks and {} of {} statements are left after {} tries; preserved: {}{}",
+        result.after.ranks, result.before.ranks, result.after.statements, result.before.statements,
         result.tried, to_string(result.signature),
         result.interrupted ? "; interrupted, so the result may not be minimal" : ""));
   }

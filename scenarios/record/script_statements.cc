@@ -14,6 +14,7 @@
 
 #include "sim/c10d/op_table.h"
 #include "sim/cost/roofline.h"
+#include "sim/report/stopped.h"
 #include "sim/tensor/dtype.h"
 
 namespace rollcall::scenario {
@@ -524,7 +525,7 @@ class StatementWriter {
       case ScriptEnd::How::raised:
         break;
       case ScriptEnd::How::stopped:
-        type = "Stopped";
+        type = stopped_type;
         message = "made no call for too long";
         break;
       case ScriptEnd::How::exited:

@@ -64,9 +64,8 @@ void blame(const FoundRepair& repair, std::span<const RankProgram> programs, Ver
     }
     word_culprits(repair.edits, programs, waiting_places(verdict), finding);
   } else if (const auto* mismatch = std::get_if<Mismatch>(&verdict); mismatch != nullptr && finding.at) {
-    const auto own = std::ranges::find_if(mismatch->variants, [&](const Variant& variant) {
-      return difference(repair.ranks, variant.ranks).empty();
-    });
+    const auto own = std::ranges::find_if(
+        mismatch->variants, [&](const Variant& variant) { return variant.ranks.contains(repair.ranks); });
     if (own != mismatch->variants.end()) {
       finding.at->call = own->call;
     }
@@ -105,6 +104,43 @@ void mend(const std::vector<RankProgram>& programs, const Outlook& outlook, Verd
     blame(*repair, programs, verdict);
   }
   finding.repair = told(repair->edits);
+}
+
+// Where the ranks part, a change is more natural than at the end, where the job hangs. Puts one in the place of the
+// repair that was found, if the job gets through with it.
+void mend_at_divergence(const Outlook& outlook, Finding& finding) {
+  if (!finding.first_divergence || !finding.repair || finding.repair->steps.empty()) {
+    return;
+  }
+  const Divergence& divergence = *finding.first_divergence;
+  const auto is_there = [&](const ProgramCall& call) {
+    return count_of(call.kind) == 0 && call.group == divergence.group && call.seq == divergence.seq;
+  };
+  RankSet asked = finding.culprits;
+  asked.insert(divergence.variants.front().ranks);
+  asked.insert(divergence.variants.back().ranks);
+  const std::vector<RankProgram> programs = outlook.programs(asked.to_vector());
+  const bool is_extra = finding.culprits == finding.at->waiting;
+  CallEdits edits;
+  std::vector<ProgramCall> expected;
+  for (const RankProgram& program : programs) {
+    const auto at = std::ranges::find_if(program.calls, is_there);
+    if (at == program.calls.end()) {
+      return;
+    }
+    if (finding.culprits.contains(program.rank)) {
+      edits.push_back({.rank = program.rank, .at = at - program.calls.begin(), .dropped = is_extra ? 1 : 0});
+    } else if (!is_extra && expected.empty()) {
+      expected = {*at};
+    }
+  }
+  for (CallEdit& edit : edits) {
+    edit.inserted = expected;
+  }
+  if (!edits.empty() && outlook.outcome_of(edits) == FindingKind::ok) {
+    finding.repair->steps = repair_steps(edits, programs);
+    ++finding.repair->tried;
+  }
 }
 
 // A search has counted its failures by the kinds that the judge gave them first. The failure that the report shows may
@@ -150,7 +186,11 @@ void complete(Report& report, const Outlook& outlook) {
   Verdict& verdict = report.verdict;
   const FindingKind before = kind_of(verdict);
   if (const std::vector<Rank> ranks = ranks_to_compare(verdict); !ranks.empty()) {
-    order_suspects(verdict, outlook.programs(ranks));
+    const std::vector<RankProgram> programs = outlook.programs(ranks);
+    order_suspects(verdict, programs);
+    if (report.world_size > compared_ranks_max) {
+      blame_for_left_out_call(verdict, programs);
+    }
   }
   const bool mends = outlook.can_run_again() && is_repairable(verdict);
   if (mends && report.world_size > compared_ranks_max) {
@@ -173,6 +213,9 @@ void complete(Report& report, const Outlook& outlook) {
   }
   if (report.world_size <= compared_ranks_max && has_unexplained_endings(verdict)) {
     explain_endings(outlook, verdict);
+    if (mends) {
+      mend_at_divergence(outlook, *finding_of(verdict));
+    }
   }
   add_hook_diff(outlook, verdict);
   if (report.samples && std::holds_alternative<Completed>(verdict)) {

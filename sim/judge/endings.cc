@@ -77,10 +77,71 @@ void explain_messages(const Outlook& outlook, Finding& finding) {
   }
 }
 
+// A statement that two ranks reach a different number of times.
+struct UnevenStatement {
+  const Step* step = nullptr;
+  std::size_t first = 0;   // times that one rank reaches it
+  std::size_t second = 0;  // and the other
+};
+
+// The only statement of the group that the two ranks do not reach equally often; null if there are none or several.
+// Statements without a place in a file cannot be told apart.
+UnevenStatement uneven_statement(const Steps& first, const Steps& second, GroupId group) {
+  UnevenStatement found;
+  for (const Steps* steps : {&first, &second}) {
+    for (const Step& step : *steps) {
+      if (step.group != group || (found.step != nullptr && are_rounds(step, *found.step))) {
+        continue;
+      }
+      const UnevenStatement uneven{&step, rounds_in(first, step), rounds_in(second, step)};
+      if (step.site.empty() || (uneven.first != uneven.second && found.step != nullptr)) {
+        return {};
+      }
+      found = uneven.first == uneven.second ? found : uneven;
+    }
+  }
+  return found;
+}
+
+Variant variant_of(const RankSet& ranks, const Step& step, const Call& like) {
+  Call call;
+  call.op = step.text.substr(0, step.text.find(' '));
+  call.group = like.group;
+  call.seq = step.seq;
+  call.label = step.label;
+  call.site = step.site;
+  return {ranks, call};
+}
+
+// If the ranks parted at an earlier statement, and unlike calls of one size have met since then, names that statement.
+// Returns true if it did.
+bool explain_shift(const Steps& gone, const RankSet& ended, const Steps& left, const Step& met,
+                   Finding& finding) {
+  const UnevenStatement uneven = uneven_statement(gone, left, met.group);
+  if (uneven.step == nullptr || are_rounds(*uneven.step, met)) {
+    return false;
+  }
+  const auto is_on_group = [&met](const Step& step) { return step.group == met.group; };
+  for (const Step& step : left) {
+    const auto other =
+        std::ranges::find_if(gone, [&](const Step& own) { return is_on_group(own) && own.seq == step.seq; });
+    if (is_on_group(step) && other != gone.end() && !are_rounds(step, *other)) {
+      const Place& place = *finding.at;
+      finding.first_divergence =
+          Divergence{place.call.group,
+                     step.seq,
+                     {variant_of(ended, *other, place.call), variant_of(place.waiting, step, place.call)}};
+      word_uneven_statement(ended, uneven.first, uneven.second, step_phrase(*uneven.step), finding);
+      return true;
+    }
+  }
+  return false;
+}
+
 // The missing ranks that are to blame: others may be on their way and wait elsewhere.
 RankSet gone_from(const Finding& finding) {
   const RankSet& missing = finding.at->missing;
-  const RankSet blamed = difference(missing, difference(missing, finding.culprits));
+  const RankSet blamed = intersection(missing, finding.culprits);
   return blamed.empty() ? missing : blamed;
 }
 
@@ -111,14 +172,16 @@ void explain_endings(const Outlook& outlook, Verdict& verdict) {
       std::ranges::find_if(*left, [&](const Step& step) { return is_at(step, log, place.call); });
   const bool uses_join =
       std::ranges::any_of(*gone, [](const Step& step) { return step.shadow || step.is_joins; });
-  if (met == left->end() || uses_join) {
+  if (met == left->end() || uses_join || explain_shift(*gone, ended, *left, *met, finding)) {
     return;
   }
   const std::size_t made = rounds_in(*gone, *met);
   const std::size_t wanted = rounds_in(Steps(left->begin(), met), *met) + 1;
   if (made > 0 && made < wanted) {
     word_uneven_steps(ended, made, wanted, finding);
-  } else if (made == 0 && !gone->empty()) {
+  } else if (made > 0) {
+    word_fewer_calls(ended, finding);
+  } else if (!gone->empty()) {
     word_last_call(ended, step_phrase(gone->back()), finding);
   }
 }

@@ -346,7 +346,7 @@ void say_where_raised(const Evidence& evidence, Verdict& verdict) {
     return;
   }
   const std::string site = to_string(found->second);
-  finding->cause += fmt::format("; it was raised at {}", site);
+  finding->cause += fmt::format("; the line is {}", site);
   if (is_failure) {
     Call call;
     call.op = "raise";

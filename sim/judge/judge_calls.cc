@@ -126,7 +126,7 @@ void attach_divergence(const Evidence& evidence, GroupId group, std::int64_t seq
   }
   Finding words;
   word_mispairing(evidence, *incident, words);
-  finding.cause = fmt::format("{}; from there on the ranks are one call apart", words.headline);
+  finding.cause = fmt::format("{}; the later calls pair from there on", words.headline);
   finding.advice = words.advice;
 }
 

@@ -91,7 +91,8 @@ Opinion votes_early(const Side& a, const Side& b) {
   const bool votes = a.call->numel <= most_of_a_vote && a.call->kind != OpKind::barrier;
   if (votes && contains(a.before, *a.call) && !contains(b.before, *b.call)) {
     return {&a, fmt::format("{} again at {}, which begins every step, and left out {}",
-                            with_verb(a.ranks, "is", "are"), name_of(*a.call), name_of(*b.call))};
+                            with_verb(a.ranks, "is", "are"), name_of(*a.call, *b.call),
+                            name_of(*b.call, *a.call))};
   }
   return {};
 }
@@ -134,8 +135,8 @@ Opinion keeps_barrier_waiting(const Side& a, const Side& b) {
 Opinion is_ahead(const Side& a, const Side& b) {
   if (contains(b.after, *a.call) && !contains(a.after, *b.call)) {
     return {&a, fmt::format("{} ahead: {} {} without {}", with_verb(a.ranks, "is", "are"),
-                            is_plural(a.ranks) ? "they reached" : "it reached", name_of(*a.call),
-                            name_of(*b.call))};
+                            is_plural(a.ranks) ? "they reached" : "it reached", name_of(*a.call, *b.call),
+                            name_of(*b.call, *a.call))};
   }
   return {};
 }
@@ -143,8 +144,8 @@ Opinion is_ahead(const Side& a, const Side& b) {
 // a repeats a call that it made before, and b is at a new one: a went around its loop without it.
 Opinion went_round(const Side& a, const Side& b) {
   if (contains(a.before, *a.call) && !contains(b.before, *b.call)) {
-    return {&a, fmt::format("{} {} without {}", with_verb(a.ranks, "repeats", "repeat"), name_of(*a.call),
-                            name_of(*b.call))};
+    return {&a, fmt::format("{} {} without {}", with_verb(a.ranks, "repeats", "repeat"),
+                            name_of(*a.call, *b.call), name_of(*b.call, *a.call))};
   }
   return {};
 }
@@ -266,6 +267,16 @@ bool came_by(const Side& side, const ProgramCall& call) {
 
 std::string name_of(const ProgramCall& call) {
   return std::string(to_string(call.kind)) + (call.label.empty() ? "" : " in " + call.label);
+}
+
+std::string name_of(const ProgramCall& call, const ProgramCall& beside) {
+  const std::string name = name_of(call);
+  if (name != name_of(beside)) {
+    return name;
+  }
+  return call.group != beside.group ? name + " on " + call.group
+         : call.site.empty()        ? name
+                                    : name + " at " + call.site;
 }
 
 }  // namespace rollcall::check

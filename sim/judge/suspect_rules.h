@@ -38,5 +38,7 @@ bool came_by(const Side& side, const ProgramCall& call);
 
 // "all_reduce in gradients".
 std::string name_of(const ProgramCall& call);
+// With its group, or its place, where a sentence names both and one name would be that of the other.
+std::string name_of(const ProgramCall& call, const ProgramCall& beside);
 
 }  // namespace rollcall::check

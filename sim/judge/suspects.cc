@@ -10,6 +10,7 @@
 #include "sim/wording/phrasing.h"
 #include "sim/wording/wording_host.h"
 #include "sim/wording/wording_messages.h"
+#include "sim/wording/wording_repair.h"
 
 namespace rollcall::check {
 namespace {
@@ -21,7 +22,7 @@ const RankProgram* program_of(const std::vector<RankProgram>& programs, Rank ran
 
 // The ranks of a cycle that wait in the call `waits` and that the call `awaits` waits for.
 RankSet closing(const Place& waits, const Place& awaits) {
-  return difference(waits.waiting, difference(waits.waiting, awaits.missing));
+  return intersection(waits.waiting, awaits.missing);
 }
 
 std::optional<Side> side_of(const std::vector<RankProgram>& programs, const RankSet& ranks,
@@ -136,7 +137,8 @@ bool suspect_by_example(const std::vector<RankProgram>& programs, const Place& l
   suspect(
       in_large.ranks,
       fmt::format("{} {} without {}, which {} called first", with_verb(in_large.ranks, "reached", "reached"),
-                  name_of(*in_large.call), name_of(*in_small.call), ranks_phrase(others)),
+                  name_of(*in_large.call, *in_small.call), name_of(*in_small.call, *in_large.call),
+                  ranks_phrase(others)),
       finding);
   return true;
 }
@@ -156,9 +158,10 @@ void order_cycle(Deadlock& deadlock, const std::vector<RankProgram>& programs) {
   }
   const auto suspect_few = [&](std::size_t of_a, std::size_t of_b) {
     const Side& few = of_a < of_b ? *a : *b;
+    const Side& many = of_a < of_b ? *b : *a;
     suspect(few.ranks,
             fmt::format("{} in {}; more ranks wait in the other call", with_verb(few.ranks, "is", "are"),
-                        name_of(*few.call)),
+                        name_of(*few.call, *many.call)),
             finding);
   };
   const bool first_is_large = first.waiting.size() > second.waiting.size();
@@ -268,6 +271,36 @@ std::vector<Rank> ranks_to_compare(const Verdict& verdict) {
     ranks.insert(RankSet{deadlock->finding.at->waiting.first()});
   }
   return ranks.to_vector();
+}
+
+void blame_for_left_out_call(Verdict& verdict, const std::vector<RankProgram>& programs) {
+  auto* deadlock = std::get_if<Deadlock>(&verdict);
+  if (deadlock == nullptr || deadlock->finding.kind != FindingKind::order_crossing ||
+      deadlock->cycle.size() != 2) {
+    return;
+  }
+  const std::vector<Place>& cycle = deadlock->cycle;
+  for (const bool swaps : {false, true}) {
+    const Place* const own = &cycle[swaps ? 1 : 0];
+    const Place* const other = &cycle[swaps ? 0 : 1];
+    const RankSet ranks = closing(*own, *other);
+    const auto side = side_of(programs, ranks, own->call);
+    const auto expected = side_of(programs, closing(*other, *own), other->call);
+    const RankProgram* program = program_of(programs, ranks.first());
+    if (ranks.size() != 1 || !side || !expected || !program->is_whole ||
+        side_of(programs, ranks, other->call)) {
+      continue;
+    }
+    Finding& finding = deadlock->finding;
+    finding.culprits = ranks;
+    finding.tie = false;
+    finding.suspects.clear();
+    finding.suspicion.clear();
+    const auto at = static_cast<std::int64_t>(side->before.size());
+    word_culprits({CallEdit{.rank = ranks.first(), .at = at, .inserted = {*expected->call}}}, programs, cycle,
+                  finding);
+    return;
+  }
 }
 
 void order_suspects(Verdict& verdict, const std::vector<RankProgram>& programs) {

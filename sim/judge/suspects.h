@@ -22,4 +22,8 @@ std::vector<Rank> ranks_to_compare(const Verdict& verdict);
 // Orders the culprits. `programs`: those of ranks_to_compare, ascending.
 void order_suspects(Verdict& verdict, const std::vector<RankProgram>& programs);
 
+// Blames the one rank of a cycle whose whole program does not contain the collective that the others wait for: it
+// leaves the call out, and no order of its calls helps. For jobs that are too large to search for a repair.
+void blame_for_left_out_call(Verdict& verdict, const std::vector<RankProgram>& programs);
+
 }  // namespace rollcall::check

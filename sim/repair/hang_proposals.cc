@@ -423,6 +423,11 @@ Hang hang_of(const CallLists& lists, const Verdict& verdict) {
         }
       }
     }
+    hang.is_of_one_statement = std::ranges::all_of(mismatch->variants, [&](const Variant& variant) {
+      const Call& first = mismatch->variants.front().call;
+      return !variant.call.site.empty() && variant.call.site == first.site &&
+             variant.call.label == first.label && variant.call.op == first.op;
+    });
   }
   for (const Place& place : places) {
     HangPlace& stuck = hang.places.emplace_back();

@@ -37,6 +37,7 @@ struct HangPlace {
 struct Hang {
   std::vector<HangPlace> places{};
   std::vector<CallsAt> variants{};  // of one call that its ranks made differently
+  bool is_of_one_statement = false;  // the variants differ in their arguments alone
 
   bool is_empty() const { return places.empty() && variants.empty(); }
 };

@@ -144,6 +144,19 @@ bool is_known(const FoundRepair& found, const RankSet& ranks) {
          std::ranges::find(found.alternatives, ranks, &Alternative::ranks) != found.alternatives.end();
 }
 
+// True if a rank would leave out its part of a call in which all ranks meet as they should, if with other arguments.
+// Where a recording ends there, nothing shows that the others would miss it.
+bool leaves_out_met_call(const Hang& hang, const CallEdits& edits) {
+  const auto leaves_out = [&hang](const CallEdit& edit) {
+    return edit.inserted.empty() && std::ranges::any_of(hang.variants, [&edit](const CallsAt& calls) {
+             const auto found = calls.find(edit.rank);
+             const auto at = found == calls.end() ? -1 : static_cast<std::int64_t>(found->second);
+             return edit.at <= at && at < edit.at + edit.dropped;
+           });
+  };
+  return hang.is_of_one_statement && std::ranges::any_of(edits, leaves_out);
+}
+
 bool is_about_hosts(const Place& place) {
   const auto kind = parse_op_kind(place.call.op);
   return kind && (is_about_groups(*kind) || is_about_store(*kind));
@@ -179,7 +192,8 @@ RepairSearch find_repair(const CallLists& lists, const Hang& hang, const Outlook
       break;
     }
     const RankSet ranks = RankSet::of(each.proposal.ranks);
-    if ((found && is_known(*found, ranks)) || std::ranges::find(tried, each.proposal.edits) != tried.end()) {
+    if (leaves_out_met_call(hang, each.proposal.edits) || (found && is_known(*found, ranks)) ||
+        std::ranges::find(tried, each.proposal.edits) != tried.end()) {
       continue;
     }
     if (search.tried == most_tries) {

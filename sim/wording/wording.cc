@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include "sim/match/naming.h"
+#include "sim/report/stopped.h"
 #include "sim/wording/on_backend.h"
 #include "sim/wording/phrasing.h"
 #include "sim/wording/wording_host.h"
@@ -73,7 +74,11 @@ std::string beginning_of(const std::string& message) {
     const std::size_t blank = text.rfind(' ', length_max);
     text.resize(blank == std::string::npos ? length_max : blank);
   }
-  return text.size() < message.size() ? text + " ..." : text;
+  if (text.size() < message.size()) {
+    return text + " ...";
+  }
+  text.resize(text.find_last_not_of(". ") + 1);  // the sentence goes on
+  return text;
 }
 
 std::string exception_of(const Evidence& evidence, Rank rank) {
@@ -91,8 +96,27 @@ bool have_died(const Evidence& evidence, const RankSet& ranks) {
   return std::ranges::all_of(ranks.to_vector(), died);
 }
 
+// The ranks' recorders stopped all of them. Nobody raised anything.
+bool were_stopped(const Evidence& evidence, const RankSet& ranks) {
+  return std::ranges::all_of(ranks.to_vector(), [&](Rank rank) {
+    const std::int32_t index = status_of(evidence, rank).exception;
+    return index >= 0 && evidence.exceptions[static_cast<std::size_t>(index)].type == stopped_type;
+  });
+}
+
 const char* how_it_ended(const Evidence& evidence, const RankSet& ranks) {
-  return have_died(evidence, ranks) ? "died" : "raised";
+  return have_died(evidence, ranks)      ? "died"
+         : were_stopped(evidence, ranks) ? "made no further call"
+                                         : "raised";
+}
+
+// What else is known of an exception's cause, from its text.
+const char* advice_for_exception(const std::string& text) {
+  if (text.find("Expected to have finished reduction in the prior iteration") != std::string::npos) {
+    return "let every parameter take part in the loss, or pass find_unused_parameters=True to "
+           "DistributedDataParallel";
+  }
+  return "fix the exception";
 }
 
 constexpr const char* find_the_killer =
@@ -101,6 +125,10 @@ constexpr const char* find_the_killer =
 
 // "ranks 0,2 raised ValueError: bad sample; ranks 1,3 raised other exceptions".
 std::string who_raised(const Evidence& evidence, const RankSet& ranks) {
+  if (were_stopped(evidence, ranks)) {
+    return fmt::format("{} made no call for too long, and {} stopped", ranks_phrase(ranks),
+                       is_plural(ranks) ? "were" : "was");
+  }
   const std::string first = exception_of(evidence, ranks.first());
   RankSet alike;
   for (const Rank rank : ranks.to_vector()) {
@@ -118,7 +146,7 @@ std::string who_raised(const Evidence& evidence, const RankSet& ranks) {
 
 // The culprits that this call waits for. There may be others, missing in other calls.
 RankSet blamed_at(const Place& place, const Finding& finding) {
-  return difference(place.missing, difference(place.missing, finding.culprits));
+  return intersection(place.missing, finding.culprits);
 }
 
 void word_crash(const Evidence& evidence, const Place& place, Finding& finding) {
@@ -128,11 +156,20 @@ void word_crash(const Evidence& evidence, const Place& place, Finding& finding) 
                                  with_verb(place.waiting, "waits", "wait"), is_plural(gone) ? "them" : "it");
   finding.cause = fmt::format("{}; the other ranks do not know this and wait in their next collective",
                               who_raised(evidence, gone));
+  if (were_stopped(evidence, gone)) {
+    finding.cause = fmt::format("{}; the other ranks do not know this and wait", who_raised(evidence, gone));
+    finding.advice =
+        "look at what that line waits for: a lock, a file, a queue, a thread, or a loop that does not end";
+    finding.on_backend = hang_on_backend(evidence, place.call.op);
+    return;
+  }
   finding.advice =
       have_died(evidence, gone)
           ? fmt::format("{}; let the launcher end the job, so that no rank waits for it", find_the_killer)
-          : "fix the exception; let a rank that catches one tell the others (a flag in an all_reduce) or "
-            "abort the job, so that no rank waits for it";
+          : fmt::format(
+                "{}; let a rank that catches one tell the others (a flag in an all_reduce) or abort "
+                "the job, so that no rank waits for it",
+                advice_for_exception(exception_of(evidence, gone.first())));
   finding.on_backend = crash_on_backend(evidence.backend, place.call.op);
 }
 
@@ -238,6 +275,31 @@ void word_uneven_steps(const RankSet& ended, std::size_t made, std::size_t wante
       may_be_joined(place.call) ? ", or wrap the loop in Join (torch.distributed.algorithms.join.Join)" : "");
 }
 
+void word_uneven_statement(const RankSet& ended, std::size_t made, std::size_t wanted,
+                           const std::string& call, Finding& finding) {
+  const auto times = [](std::size_t count) {
+    return count == 1 ? std::string("once") : count == 2 ? "twice" : fmt::format("{} times", count);
+  };
+  const RankSet& waiting = finding.at->waiting;
+  const auto makes = [&](const RankSet& ranks, std::size_t count) {
+    return fmt::format("{} the {} {}", with_verb(ranks, "makes", "make"), call, times(count));
+  };
+  const std::string others = made == 0 ? fmt::format("{} it", with_verb(ended, "never makes", "never make"))
+                                       : fmt::format("{} {}", ranks_phrase(waiting), times(wanted));
+  finding.cause = fmt::format("{}, and {}; the calls after it have met others of the same size",
+                              made == 0 ? makes(waiting, wanted) : makes(ended, made), others);
+  finding.advice = finding.culprits == waiting ? extra_call_advice : left_early_advice;
+}
+
+void word_fewer_calls(const RankSet& ended, Finding& finding) {
+  const RankSet& waiting = finding.at->waiting;
+  const Call& call = finding.at->call;
+  finding.cause = fmt::format(
+      "{} made fewer calls on {} than {}; the one that makes the difference may be an earlier one, since "
+      "calls of the same size meet",
+      ranks_phrase(ended), call.group, ranks_phrase(waiting));
+}
+
 void word_last_call(const RankSet& ended, const std::string& call, Finding& finding) {
   finding.cause += fmt::format("; the last call of {} is the {}", ranks_phrase(ended), call);
 }
@@ -280,8 +342,9 @@ void word_failure(const Evidence& evidence, Finding& finding) {
       died ? "the process died" : with_verb(finding.culprits, "raised an exception", "raised exceptions"),
       is_plural(finding.culprits) ? "them" : "it");
   const bool are_all = finding.culprits.size() == evidence.ranks.size();
-  finding.advice = fmt::format("{}{}", died ? find_the_killer : "fix the exception",
-                               are_all ? "" : "; the other ranks are not involved");
+  finding.advice = fmt::format(
+      "{}{}", died ? find_the_killer : advice_for_exception(exception_of(evidence, finding.culprits.first())),
+      are_all ? "" : "; the other ranks are not involved");
 }
 
 namespace {

@@ -17,6 +17,11 @@ void word_missing(const Evidence& evidence, const BlockedSlot& slot, Finding& fi
 bool needs_history(const Finding& finding);
 // `ended` made the call `made` times, and the others wait in number `wanted` of the same line.
 void word_uneven_steps(const RankSet& ended, std::size_t made, std::size_t wanted, Finding& finding);
+// The ranks that ended made this call as often as those that wait in it.
+void word_fewer_calls(const RankSet& ended, Finding& finding);
+// The ranks that ended make a call `made` times, and those that wait for them, `wanted` times.
+void word_uneven_statement(const RankSet& ended, std::size_t made, std::size_t wanted,
+                           const std::string& call, Finding& finding);
 // `ended` never reach the line; `call` ("all_reduce at train.py:12") is their last.
 void word_last_call(const RankSet& ended, const std::string& call, Finding& finding);
 void word_crossing(const Evidence& evidence, const std::vector<BlockedSlot>& slots, const Blame& blame,

@@ -55,7 +55,7 @@ constexpr MismatchRow mismatch_rows[] = {
     // The calls agree; word_parts names the parts that do not.
     {FindingKind::split_mismatch, [](const Call&, const Call&) { return false; },
      [](const Call& call) { return elements(call.numel); }, "parts whose sizes",
-     "exchange the sizes first, with an all_to_all_single of the counts"},
+     "tell the others the counts that are really sent, with an all_to_all_single just before"},
 };
 
 // The mismatch that two calls make; null when they fit.
@@ -220,11 +220,10 @@ void word_parts(const Evidence& evidence, const Incident& incident, Finding& fin
       fmt::format("in {}, rank {} expects {} from rank {}, but rank {} sends {}",
                   call_phrase(name_call(evidence, incident.variants.front().op, incident.seq)),
                   misfit.receiver, elements(misfit.expected), misfit.sender, misfit.sender, misfit.sent);
-  finding.cause =
-      fmt::format("{} split sizes; each rank computed its own locally",
-                  incident.misfits.size() == 1
-                      ? std::string("one pair of ranks disagrees about its")
-                      : fmt::format("{} pairs of ranks disagree about their", incident.misfits.size()));
+  finding.cause = fmt::format(
+      "{} split sizes", incident.misfits.size() == 1
+                            ? std::string("one pair of ranks disagrees about its")
+                            : fmt::format("{} pairs of ranks disagree about their", incident.misfits.size()));
   finding.advice = row_of(mismatch_rows, FindingKind::split_mismatch).advice;
 }
 
@@ -345,11 +344,12 @@ void word_hook_mismatch(const Evidence& evidence, const Incident& incident, Find
                   ranks_phrase(meeting.active), slot_phrase(evidence, incident));
   finding.on_backend = hook_mismatch_on_backend();
   if (!meeting.in_joinable) {
-    finding.cause = fmt::format("{} {}{} inside the Join loop, and no main_hook shadows it",
+    finding.cause = fmt::format("{} {}{} inside the Join loop, and no main_hook shadows it there",
                                 with_verb(meeting.active, "calls", "call"), meeting.active_call.op,
                                 origin_of(meeting.active_call));
     finding.advice =
-        "repeat the collective in the main_hook of its Joinable; where it has none, move it out of the loop";
+        "repeat the collective in the main_hook of its Joinable; where it has none, move it out of the loop; "
+        "with several Joinables, let the loop make their calls in the order of Join's list";
   } else if (meeting.shadow_pairing == presence && meeting.active_pairing != presence) {
     word_short_hook(evidence, meeting, finding);
   } else if (meeting.active_pairing == presence) {

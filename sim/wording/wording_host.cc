@@ -42,11 +42,13 @@ void word_stale_key(const Evidence& evidence, const StoreIncident& incident, Fin
   call.site = to_string(incident.op.site);
   finding.headline = fmt::format("rank {} reads {} from key {}, where it relies on {}", incident.rank,
                                  quoted(incident.got), incident.key, quoted(incident.want));
-  finding.cause =
-      fmt::format("the key still had the value of an earlier use when the store_get{} came", origin_of(call));
+  finding.cause = fmt::format(
+      "the store_get{} came while the key had another value: that of an earlier use, or one that "
+      "another rank wrote over it",
+      origin_of(call));
   finding.advice =
       "use a key of its own for every attempt or round (a PrefixStore with a counter that all ranks share), "
-      "or delete the key when it has been read";
+      "or delete the key when it has been read; count with add, which loses no update";
   finding.on_backend =
       "the store returns what is there; a stale address or id shows later, as a rendezvous that hangs";
 }
@@ -61,8 +63,9 @@ void word_late(const Evidence& evidence, const TimeoutIncident& incident, Findin
                   ranks_phrase(finding.culprits), is_plural(finding.culprits) ? "arrive" : "arrives",
                   time_phrase(*last), call.op, origin_of(call), time_phrase(incident.limit));
   finding.advice =
-      "give the group a longer timeout (init_process_group, new_group), or move the long work out of the "
-      "time in which the others wait";
+      fmt::format("give the {}, or move the long work out of the time in which the others wait",
+                  call.op == "monitored_barrier" ? "call a longer timeout"
+                                                 : "group a longer timeout (init_process_group, new_group)");
   finding.on_backend = traits_of(evidence.backend).texts.slow_member;
 }
 

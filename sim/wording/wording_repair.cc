@@ -16,9 +16,9 @@ namespace {
 using Programs = std::span<const RankProgram>;
 
 const RankProgram& program_of(Programs programs, Rank rank) {
-  const RankProgram& program = programs[static_cast<std::size_t>(rank)];
-  expects(program.rank == rank, "the programs of all ranks are there, in order");
-  return program;
+  const auto found = std::ranges::lower_bound(programs, rank, {}, &RankProgram::rank);
+  expects(found != programs.end() && found->rank == rank, "the program of each rank that changes is there");
+  return *found;
 }
 
 bool is_message(const ProgramCall& call) { return is_point_to_point(call.kind); }
@@ -63,11 +63,30 @@ std::string before_words(const CallEdit& edit, const RankProgram& program) {
   return at < program.calls.size() ? " before " + full_words(program.calls[at]) : " after its last call";
 }
 
+// What sets two calls apart whose full_words are equal; empty if that takes more words.
+std::string argument_words(const ProgramCall& call, const ProgramCall& other) {
+  if (call.tag != other.tag) {
+    return fmt::format("tag {}", call.tag);
+  }
+  if (call.root != other.root) {
+    return fmt::format("root {}", call.root);
+  }
+  return call.reduce == other.reduce ? "" : std::string(to_string(call.reduce));
+}
+
 std::string step_words(const CallEdit& edit, const RankProgram& program) {
   if (edit.dropped == 0) {
     return fmt::format("call {}{}", list_words(edit.inserted), before_words(edit, program));
   }
-  const std::string instead = list_words(dropped_by(edit, program));
+  const std::span<const ProgramCall> out = dropped_by(edit, program);
+  const std::string instead = list_words(out);
+  if (edit.inserted.size() == 1 && list_words(edit.inserted) == instead) {
+    const ProgramCall& right = edit.inserted.front();
+    const std::string expected = argument_words(right, out.front());
+    return expected.empty() ? fmt::format("call {} with the arguments that its peers give", instead)
+                            : fmt::format("call {} with {} instead of {}", instead, expected,
+                                          argument_words(out.front(), right));
+  }
   return edit.inserted.empty() ? fmt::format("leave out {}", instead)
                                : fmt::format("call {} instead of {}", list_words(edit.inserted), instead);
 }
@@ -148,10 +167,9 @@ FindingKind kind_of(Mistake mistake, const ProgramCall& call, FindingKind usual)
 
 // The place at which others wait for the culprits, or else one in which the culprits wait.
 const Place* shown_place(std::span<const Place> places, const RankSet& culprits, bool missing_first) {
-  const auto meets = [&](const RankSet& ranks) { return difference(ranks, culprits).size() < ranks.size(); };
   const auto find = [&](bool missing) {
     return std::ranges::find_if(
-        places, [&](const Place& place) { return meets(missing ? place.missing : place.waiting); });
+        places, [&](const Place& place) { return culprits.meets(missing ? place.missing : place.waiting); });
   };
   auto found = find(missing_first);
   found = found == places.end() ? find(!missing_first) : found;

@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "sim/base/expects.h"
+#include "sim/report/stopped.h"
 
 namespace rollcall::viz {
 
@@ -225,6 +226,9 @@ std::string state_phrase(const RankClass& ranks, const std::string& inputs) {
     case RankClass::State::waiting:
       return waiting_phrase(ranks);
     case RankClass::State::raised:
+      if (ranks.exception.starts_with(fmt::format("{}: ", stopped_type))) {
+        return ranks.exception.substr(stopped_type.size() + 2) + after;
+      }
       return "raised" + after + (after.empty() ? " " : ": ") + ranks.exception;
     case RankClass::State::crashed:
       return "crashed" + after + (ranks.exception.empty() ? "" : ": " + ranks.exception);

@@ -151,7 +151,7 @@ TEST_CASE("an earlier mispairing explains a later deadlock", "[judge]") {
   CHECK(finding(verdict).first_divergence->variants.size() == 2);
   CHECK(finding(verdict).at->call.seq == 1);
   CHECK(culprits(verdict) == "1");
-  CHECK_THAT(finding(verdict).cause, Contains("one call apart"));
+  CHECK_THAT(finding(verdict).cause, Contains("the later calls pair from there on"));
 }
 
 TEST_CASE("the divergence's majority overrules who happens to wait in the end", "[judge]") {

@@ -39,6 +39,74 @@ Report report_of(const Ending& ending, const std::string& backend) {
 
 }  // namespace
 
+TEST_CASE("the statement that one rank skips or adds is named, although calls of one size meet afterwards",
+          "[scenarios][judge]") {
+  const std::string loss = R"({"all_reduce": {"numel": 1, "site": "train.py:4"}})";
+  const std::string metric = R"({"all_reduce": {"numel": 1, "site": "train.py:6"}})";
+  const auto report_of_loop = [](const std::string& body) {
+    return run(parse_scenario(
+        R"({"world_size": 8, "backend": "nccl", "program": [{"for": "i", "in": [0, 3], "do": [)" + body +
+            "]}]}",
+        "test.json"));
+  };
+  const Report extra = report_of_loop(loss + "," + only("rank == 5 && i == 1", metric));
+  const Finding& added = *finding_of(extra.verdict);
+  CHECK(added.culprits == RankSet{5});
+  CHECK(added.cause.starts_with(
+      "rank 5 makes the all_reduce at train.py:6 once, and ranks 0-4,6-7 never make it; the calls after it"));
+  REQUIRE(added.first_divergence);
+  CHECK(added.first_divergence->seq == 2);
+  REQUIRE(added.repair);
+  REQUIRE(added.repair->steps.size() == 1);
+  CHECK(added.repair->steps.front().text.find("train.py:6") != std::string::npos);
+
+  const Report skipped = report_of_loop(only("!(rank == 5 && i == 1)", loss) + "," + metric);
+  const Finding& missing = *finding_of(skipped.verdict);
+  CHECK(missing.culprits == RankSet{5});
+  CHECK(missing.cause.starts_with(
+      "rank 5 makes the all_reduce at train.py:4 twice, and ranks 0-4,6-7 3 times"));
+  REQUIRE(missing.repair);
+  REQUIRE(missing.repair->steps.size() == 1);
+  CHECK(missing.repair->steps.front().text.find("train.py:4 before all_reduce") != std::string::npos);
+}
+
+TEST_CASE("a rank that leaves out a collective of a mesh is to blame in a job of any size",
+          "[scenarios][judge]") {
+  for (const int rows : {4, 40}) {
+    const std::string program = only("rank != 45", R"({"all_reduce": {"numel": 10, "group": "tp"}})") +
+                                R"(, {"all_reduce": {"numel": 10, "group": "dp"}}, {"barrier": {}})";
+    const Report report = run(parse_scenario(
+        R"({"world_size": )" + std::to_string(rows * 30) + R"(, "backend": "nccl", "mesh": {"shape": [)" +
+            std::to_string(rows) + R"(, 30], "dim_names": ["dp", "tp"]}, "program": [)" + program + "]}",
+        "test.json"));
+    const Finding& finding = *finding_of(report.verdict);
+    CHECK(finding.kind == FindingKind::missing_participant);
+    CHECK(finding.culprits == RankSet{45});
+    CHECK(finding.headline.starts_with("rank 45 leaves out all_reduce on tp1"));
+  }
+}
+
+TEST_CASE("a rank that its recorder stopped has raised nothing", "[scenarios][judge]") {
+  const Report report = run(parse_scenario(R"({"world_size": 3, "backend": "gloo", "program": [
+    {"if": "rank > 0", "do": [
+      {"raise": {"type": "Stopped", "message": "made no call for too long", "site": "lock.py:16"}}]},
+    {"barrier": {}}]})",
+                                           "test.json"));
+  const Finding& finding = *finding_of(report.verdict);
+  CHECK(finding.headline ==
+        "ranks 1-2 made no further call before barrier #0 on world; rank 0 waits for them");
+  CHECK(finding.cause.starts_with("ranks 1-2 made no call for too long, and were stopped"));
+  CHECK(finding.advice.starts_with("look at what that line waits for"));
+}
+
+TEST_CASE("an exception that names its remedy is not only to be fixed", "[scenarios][judge]") {
+  const Report report = run(parse_scenario(R"({"world_size": 2, "backend": "gloo", "program": [
+    {"raise": {"type": "RuntimeError",
+               "message": "Expected to have finished reduction in the prior iteration before starting a new one."}}]})",
+                                           "test.json"));
+  CHECK(finding_of(report.verdict)->advice.find("find_unused_parameters=True") != std::string::npos);
+}
+
 TEST_CASE("whoever waits in destroy_process_group has left, on nccl as on gloo", "[scenarios][judge]") {
   const std::string loop = "run the same number of iterations";
   const std::string branch = "branch";

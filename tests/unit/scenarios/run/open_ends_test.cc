@@ -59,6 +59,24 @@ TEST_CASE("ranks that stand still where their recording did are judged", "[scena
   CHECK(finding(report).culprits == RankSet{1, 2});
 }
 
+TEST_CASE("leaving out the call in which all ranks meet with other sizes is not a repair",
+          "[scenarios][judge]") {
+  const auto parts = [](const std::string& rank, const std::string& out, const std::string& in,
+                        const std::string& more) {
+    return R"({"if": "rank == )" + rank +
+           R"(", "do": [{"all_to_all_single": {"numel": 4, "output_split_sizes": )" + out +
+           R"(, "input_split_sizes": )" + in + R"(, "site": "moe.py:21"}})" + more + "]}";
+  };
+  const std::string raises = R"(, {"raise": {"type": "RuntimeError", "message": "enforce fail"}})";
+  const Report report = run(parse_scenario(
+      R"({"world_size": 2, "backend": "gloo", "stalled": "0", "program": [)" +
+          parts("0", "[2, 3]", "[2, 2]", "") + "," + parts("1", "[2, 3]", "[3, 1]", raises) + "]}",
+      "test.json"));
+  CHECK(finding(report).kind == FindingKind::split_mismatch);
+  REQUIRE(finding(report).repair);
+  CHECK(finding(report).repair->steps.empty());
+}
+
 TEST_CASE("a message that was not made yet is not missing", "[scenarios][judge]") {
   // Rank 2 would have sent to rank 3 next: only rank 1's message goes elsewhere.
   const Report report = report_of(R"({"if": "rank == 1", "do": [{"send": {"numel": 8, "dst": 3}}]},
