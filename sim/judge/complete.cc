@@ -72,6 +72,20 @@ void blame(const FoundRepair& repair, std::span<const RankProgram> programs, Ver
   }
 }
 
+// True if the edits put another source in the place of one that a receive names, and the rank receives from anyone,
+// too. Which message that takes is a matter of time, so one run shows nothing.
+bool rests_on_order(const CallEdits& edits, std::span<const RankProgram> programs) {
+  return std::ranges::any_of(edits, [&](const CallEdit& edit) {
+    const auto names_source = [](const ProgramCall& call) {
+      return call.kind == OpKind::recv && call.peer >= 0;
+    };
+    const std::vector<ProgramCall>& calls = programs[static_cast<std::size_t>(edit.rank)].calls;
+    return std::ranges::any_of(edit.inserted, names_source) &&
+           std::ranges::any_of(
+               calls, [](const ProgramCall& call) { return call.kind == OpKind::recv && call.peer < 0; });
+  });
+}
+
 // If the job repeats nothing, several repairs are equally good. Then the ranks that the evidence made likely decide:
 // see the habits of real programs in suspect_rules.h.
 void mend(const std::vector<RankProgram>& programs, const Outlook& outlook, Verdict& verdict) {
@@ -103,7 +117,9 @@ void mend(const std::vector<RankProgram>& programs, const Outlook& outlook, Verd
   if (finding.tie || finding.culprits != repair->ranks) {
     blame(*repair, programs, verdict);
   }
-  finding.repair = told(repair->edits);
+  if (!rests_on_order(repair->edits, programs)) {
+    finding.repair = told(repair->edits);
+  }
 }
 
 // Where the ranks part, a change is more natural than at the end, where the job hangs. Puts one in the place of the

@@ -47,17 +47,20 @@ struct CycleWords {
   const char* advice;
 };
 
-constexpr CycleWords any_cycle{FindingKind::p2p_order,
-                               "the ranks issue their calls in orders that do not fit together",
-                               "issue them in the same order on both sides, or through batch_isend_irecv"};
 constexpr CycleWords cycle_words[] = {
     {FindingKind::send_send,
      "every rank of the cycle sends first, and a send completes only when its receive is posted",
      "let one side receive first, or issue both through batch_isend_irecv (isend and irecv on Gloo)"},
     {FindingKind::recv_recv, "every rank of the cycle receives first, so no rank reaches its send",
      "let one side send first, or issue both through batch_isend_irecv (isend and irecv on Gloo)"},
-    any_cycle,
-    {FindingKind::order_crossing, any_cycle.cause, any_cycle.advice},  // with collectives in it
+    {FindingKind::p2p_order,
+     "the ranks issue their messages in orders that do not fit together, or one end of a message is missing "
+     "or names another tag or group",
+     "issue both ends of every message, in one order and with one tag and group, or in one "
+     "batch_isend_irecv"},
+    {FindingKind::order_crossing,  // with collectives in it
+     "the ranks issue their calls in orders that do not fit together",
+     "issue them in the same order on both sides, or the messages through batch_isend_irecv"},
 };
 
 constexpr CycleWords mixed_batches{

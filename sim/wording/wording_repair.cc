@@ -101,6 +101,19 @@ std::int64_t number_of(const ProgramCall& like, const RankProgram& program, std:
       });
 }
 
+// A receive from anyone that the rank makes before the edit, and that could take the message of `call`; null if there
+// is none.
+const ProgramCall* earlier_from_anyone(const RankProgram& program, const CallEdit& edit,
+                                       const ProgramCall& call) {
+  const auto end = program.calls.begin() +
+                   std::min<std::int64_t>(edit.at, static_cast<std::int64_t>(program.calls.size()));
+  const auto found = std::find_if(program.calls.begin(), end, [&call](const ProgramCall& earlier) {
+    return earlier.kind == OpKind::recv && earlier.peer < 0 && earlier.group == call.group &&
+           earlier.tag == call.tag;
+  });
+  return call.kind == OpKind::recv && found != end ? &*found : nullptr;
+}
+
 enum class Mistake { left_out, extra, moved, other_group, other_peer, other_call };
 
 // True if an edit makes the calls that it drops in another order.
@@ -254,6 +267,14 @@ void word_culprits(const CallEdits& edits, Programs programs, std::span<const Pl
       finding.advice = fmt::format("pass the group that the peers pass: {}", call.group);
       break;
     case Mistake::other_peer:
+      if (const ProgramCall* any = earlier_from_anyone(program, first, out.front())) {
+        finding.headline = fmt::format("{} {}, whose message an earlier recv from anyone may have taken",
+                                       with_verb(culprits, "calls", "call"), full_words(out.front()));
+        finding.cause =
+            fmt::format("the {} takes the message of whichever rank comes first", full_words(*any));
+        finding.advice = "name the source there, or give these messages a tag of their own";
+        break;
+      }
       finding.headline = says(call_words(call));
       finding.cause = "a message is not matched unless both ends name each other";
       finding.advice = fmt::format("name rank {} as the other end", call.peer);

@@ -116,6 +116,20 @@ TEST_CASE("messages that cannot be meant are refused with a hint", "[scenarios]"
         "/program/0/all_gather_object: expected an object of arguments, found a string");
 }
 
+TEST_CASE(
+    "a receive from anyone that may have taken the message of the next one is named, and no repair is proved",
+    "[scenarios][judge]") {
+  const Report report = run(parse_scenario(R"({"world_size": 3, "backend": "gloo", "programs": {
+    "0": [{"recv": {"numel": 1, "site": "a.py:1"}}, {"recv": {"numel": 1, "src": 1, "site": "a.py:2"}}],
+    "1-2": [{"send": {"numel": 1, "dst": 0, "site": "a.py:3"}}]}})",
+                                           "test.json"));
+  const Finding& finding = *finding_of(report.verdict);
+  CHECK(finding.headline.find("whose message an earlier recv from anyone may have taken") !=
+        std::string::npos);
+  CHECK(finding.cause.find("at a.py:1 takes the message of whichever rank comes first") != std::string::npos);
+  CHECK_FALSE(finding.repair);
+}
+
 TEST_CASE("split sizes that are left out are equal, as in torch", "[scenarios][fiber]") {
   const auto verdict_of = [](const std::string& splits) {
     const Report report = run(parse_scenario(
