@@ -12,6 +12,7 @@
 #include "sim/judge/suspects.h"
 #include "sim/judge/wrong_peer.h"
 #include "sim/repair/repair.h"
+#include "sim/wording/wording.h"
 #include "sim/wording/wording_repair.h"
 
 namespace rollcall::check {
@@ -60,6 +61,7 @@ void blame(const FoundRepair& repair, std::span<const RankProgram> programs, Ver
   }
   if (const auto* deadlock = std::get_if<Deadlock>(&verdict)) {
     if (deadlock->cycle.empty() && says_the_same(repair.edits, programs, finding)) {
+      word_extra_headline(finding);
       return;  // the finding already names the missing call
     }
     word_culprits(repair.edits, programs, waiting_places(verdict), finding);

@@ -145,14 +145,58 @@ RankSet gone_from(const Finding& finding) {
   return blamed.empty() ? missing : blamed;
 }
 
+// For a rank that has gone on to a new statement while the others are in one more round of a call that it made as often
+// as they did before.
+void explain_left_loop(const Outlook& outlook, Mismatch& mismatch) {
+  Finding& finding = mismatch.finding;
+  const bool own_is_first = mismatch.variants[0].ranks == finding.culprits;
+  const Variant& own = mismatch.variants[own_is_first ? 0 : 1];
+  const Variant& other = mismatch.variants[own_is_first ? 1 : 0];
+  if (own.ranks != finding.culprits) {
+    return;
+  }
+  RankSet asked = {own.ranks.first()};
+  asked.insert(RankSet{other.ranks.first()});
+  const StepLog log = outlook.steps(asked.to_vector());
+  const Steps* gone = steps_of(log, own.ranks);
+  const Steps* left = steps_of(log, other.ranks);
+  if (gone == nullptr || left == nullptr) {
+    return;
+  }
+  const auto at = [&log](const Steps& steps, const Call& call) {
+    return std::ranges::find_if(steps, [&](const Step& step) { return is_at(step, log, call); });
+  };
+  const auto next = at(*gone, own.call);
+  const auto met = at(*left, other.call);
+  if (next == gone->end() || met == left->end() || are_rounds(*next, *met) || next->shadow || met->shadow) {
+    return;
+  }
+  const std::size_t made = rounds_in(Steps(gone->begin(), next), *met);
+  const std::size_t wanted = rounds_in(Steps(left->begin(), met), *met) + 1;
+  const bool is_new = rounds_in(Steps(gone->begin(), next), *next) == 0;
+  const bool comes_back = rounds_in(Steps(next, gone->end()), *met) > 0;
+  if (is_new && !comes_back && made > 1 && made + 1 == wanted) {
+    const bool others_follow = rounds_in(Steps(met, left->end()), *next) > 0;
+    word_left_loop(own.ranks, made, other, others_follow, finding);
+  }
+}
+
 }  // namespace
 
 bool has_unexplained_endings(const Verdict& verdict) {
+  if (const auto* mismatch = std::get_if<Mismatch>(&verdict)) {
+    return !mismatch->finding.tie && mismatch->variants.size() == 2 && !mismatch->finding.first_divergence &&
+           mismatch->finding.kind != FindingKind::join_hook_mismatch;
+  }
   const auto* deadlock = std::get_if<Deadlock>(&verdict);
   return deadlock != nullptr && needs_history(deadlock->finding);
 }
 
 void explain_endings(const Outlook& outlook, Verdict& verdict) {
+  if (auto* mismatch = std::get_if<Mismatch>(&verdict)) {
+    explain_left_loop(outlook, *mismatch);
+    return;
+  }
   Finding& finding = *finding_of(verdict);
   if (finding.kind != FindingKind::missing_participant) {
     explain_messages(outlook, finding);

@@ -123,6 +123,7 @@ void attach_divergence(const Evidence& evidence, GroupId group, std::int64_t seq
   vote(incident->variants, voted);
   if (!voted.tie) {
     finding.culprits = voted.culprits;
+    word_extra_headline(finding);
   }
   Finding words;
   word_mispairing(evidence, *incident, words);

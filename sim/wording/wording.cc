@@ -210,10 +210,11 @@ void word_left_early(const Evidence& evidence, const Place& place, Finding& find
     return;
   }
   const InputRange inputs = inputs_of(evidence, missing);
-  if (ran_out_before(inputs, inputs_of(evidence, place.waiting))) {
+  const InputRange others = inputs_of(evidence, place.waiting);
+  if (ran_out_before(inputs, others)) {
     finding.cause = fmt::format("{} ran out of inputs after {}; {} for {} part of input {}",
                                 ranks_phrase(missing), inputs.most, with_verb(place.waiting, "waits", "wait"),
-                                is_plural(missing) ? "their" : "its", inputs.most + 1);
+                                is_plural(missing) ? "their" : "its", others.fewest);
     finding.advice = advice_for_inputs(place.call);
     return;
   }
@@ -263,23 +264,52 @@ bool needs_history(const Finding& finding) {
          (finding.advice == extra_call_advice || finding.advice == left_early_advice);
 }
 
-void word_uneven_steps(const RankSet& ended, std::size_t made, std::size_t wanted, Finding& finding) {
-  const Place& place = *finding.at;
-  finding.cause = fmt::format("{} made the {}{} {} time{}, and {} in number {}", ranks_phrase(ended),
-                              place.call.op, origin_of(place.call), made, made == 1 ? "" : "s",
-                              with_verb(place.waiting, "waits", "wait"), wanted);
-  finding.advice = fmt::format(
+namespace {
+
+std::string times(std::size_t count) {
+  return count == 1 ? std::string("once") : count == 2 ? "twice" : fmt::format("{} times", count);
+}
+
+std::string advice_for_iterations(const Call& call) {
+  return fmt::format(
       "let every rank run the same number of iterations: no break, continue or no_sync that depends on the "
       "rank; if inputs run out, give every rank the same number of steps (DistributedSampler, "
       "drop_last=True){}",
-      may_be_joined(place.call) ? ", or wrap the loop in Join (torch.distributed.algorithms.join.Join)" : "");
+      may_be_joined(call) ? ", or wrap the loop in Join (torch.distributed.algorithms.join.Join)" : "");
+}
+
+}  // namespace
+
+void word_uneven_steps(const RankSet& ended, std::size_t made, std::size_t wanted, Finding& finding) {
+  const Place& place = *finding.at;
+  finding.cause =
+      fmt::format("{} made the {}{} {}, and {} in number {}", ranks_phrase(ended), place.call.op,
+                  origin_of(place.call), times(made), with_verb(place.waiting, "waits", "wait"), wanted);
+  finding.advice = advice_for_iterations(place.call);
+}
+
+void word_extra_headline(Finding& finding) {
+  if (finding.kind != FindingKind::missing_participant || !finding.at ||
+      finding.culprits != finding.at->waiting || finding.headline.starts_with("only ")) {
+    return;
+  }
+  const Place& place = *finding.at;
+  finding.headline = fmt::format("only {} {} {}; {} not", ranks_phrase(place.waiting),
+                                 is_plural(place.waiting) ? "call" : "calls", call_phrase(place.call),
+                                 with_verb(place.missing, "does", "do"));
+}
+
+void word_left_loop(const RankSet& gone, std::size_t made, const Variant& left, bool others_follow,
+                    Finding& finding) {
+  finding.cause += fmt::format("; {} made this {} {}, and {} in number {}", ranks_phrase(gone), left.call.op,
+                               times(made), with_verb(left.ranks, "is", "are"), made + 1);
+  if (others_follow) {
+    finding.advice = advice_for_iterations(left.call);
+  }
 }
 
 void word_uneven_statement(const RankSet& ended, std::size_t made, std::size_t wanted,
                            const std::string& call, Finding& finding) {
-  const auto times = [](std::size_t count) {
-    return count == 1 ? std::string("once") : count == 2 ? "twice" : fmt::format("{} times", count);
-  };
   const RankSet& waiting = finding.at->waiting;
   const auto makes = [&](const RankSet& ranks, std::size_t count) {
     return fmt::format("{} the {} {}", with_verb(ranks, "makes", "make"), call, times(count));

@@ -17,6 +17,12 @@ void word_missing(const Evidence& evidence, const BlockedSlot& slot, Finding& fi
 bool needs_history(const Finding& finding);
 // `ended` made the call `made` times, and the others wait in number `wanted` of the same line.
 void word_uneven_steps(const RankSet& ended, std::size_t made, std::size_t wanted, Finding& finding);
+// Names those that wait in a call, where they are to blame for it, and not the others.
+void word_extra_headline(Finding& finding);
+// These ranks made a call `made` times and went on to another one, while those of `left` are in it once more.
+// `others_follow`: these make the other call later.
+void word_left_loop(const RankSet& gone, std::size_t made, const Variant& left, bool others_follow,
+                    Finding& finding);
 // The ranks that ended made this call as often as those that wait in it.
 void word_fewer_calls(const RankSet& ended, Finding& finding);
 // The ranks that ended make a call `made` times, and those that wait for them, `wanted` times.

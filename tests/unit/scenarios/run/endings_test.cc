@@ -86,6 +86,25 @@ TEST_CASE("a rank that leaves out a collective of a mesh is to blame in a job of
   }
 }
 
+TEST_CASE("a rank that has left the loop is told from one that skips a call in it", "[scenarios][judge]") {
+  const auto finding_in = [](const std::string& program) {
+    const Report report = run(
+        parse_scenario(R"({"world_size": 4, "backend": "nccl", "program": [)" + program + "]}", "test.json"));
+    CHECK(std::holds_alternative<Mismatch>(report.verdict));
+    return *finding_of(report.verdict);
+  };
+  const std::string metric = R"({"all_reduce": {"numel": 1, "site": "train.py:12"}})";
+  const Finding left = finding_in(steps("rank == 2 ? 3 : 9") + "," + metric);
+  CHECK(left.culprits == RankSet{2});
+  CHECK(left.cause.ends_with("; rank 2 made this all_reduce 3 times, and ranks 0-1,3 are in number 4"));
+  CHECK(left.advice.find("same number of iterations") != std::string::npos);
+
+  const Finding skips = finding_in(R"({"for": "i", "in": [0, 9], "do": [)" +
+                                   only("rank != 2 || i != 3", step) + "," + metric + "]}");
+  CHECK(skips.culprits == RankSet{2});
+  CHECK(skips.advice.find("same number of iterations") == std::string::npos);
+}
+
 TEST_CASE("a rank that its recorder stopped has raised nothing", "[scenarios][judge]") {
   const Report report = run(parse_scenario(R"({"world_size": 3, "backend": "gloo", "program": [
     {"if": "rank > 0", "do": [
