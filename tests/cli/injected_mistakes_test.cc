@@ -58,7 +58,7 @@ const std::vector<Injected>& injected() {
       {"early_stop_after_reading", 4, "mismatch", {1}, "early_stop_after_reading", same_order},
       {"other_average_period_gpu", 4, "deadlock", {0}, "other_average_period_gpu", "every rank of the group"},
       {"exception_on_one_rank", 4, "deadlock", {2}, "exception_on_one_rank", "fix the exception"},
-      {"unused_parameter_2", 2, "deadlock", {1}, "step", "fix the exception"},
+      {"unused_parameter_2", 2, "deadlock", {1}, "step", "find_unused_parameters=True"},
       {"hook_without_all_reduce", 4, "wrong_result", {1, 2, 3}, "hook_without_all_reduce", "main_hook"},
   };
   return table;
