@@ -107,6 +107,8 @@ class RankFrame {
   void release(SlotIndex work);
   // Called when a statement touches a tensor: reports it if a call still works on it.
   void touch(TensorKey tensor, Observation::Access access, Site site);
+  // True if a call may still work on a tensor.
+  bool has_uses() const { return !uses_.empty(); }
   // Called when a call begins to work on a tensor. Tensors without a name are nobody else's.
   void touch(const TensorUse& tensor_use);
   // Reports that a statement, or the call `by`, touches a tensor on which the known call may still work.

@@ -28,10 +28,10 @@ class CollectiveRun {
     }
     if (!call.tensor.scratch && call.tensor.value) {
       frame.touch({call.tensor.slot}, Observation::Access::write, site);
-    } else {
+    } else if (frame.has_uses()) {
       frame.touch(call.functional ? read_now() : use_of_tensor());
     }
-    if (call.output != no_slot && !call.functional) {
+    if (call.output != no_slot && !call.functional && frame.has_uses()) {
       frame.touch(use_of_output());
     }
   }

@@ -2,6 +2,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
+#include <map>
+#include <span>
+#include <string_view>
+#include <tuple>
 
 #include <fmt/core.h>
 
@@ -26,7 +31,7 @@ const Steps* steps_of(const StepLog& log, const RankSet& ranks) {
   return own == log.ranks.end() ? nullptr : &own->second;
 }
 
-std::size_t rounds_in(const Steps& steps, const Step& like) {
+std::size_t rounds_in(std::span<const Step> steps, const Step& like) {
   return static_cast<std::size_t>(
       std::ranges::count_if(steps, [&](const Step& step) { return are_rounds(step, like); }));
 }
@@ -84,22 +89,34 @@ struct UnevenStatement {
   std::size_t second = 0;  // and the other
 };
 
-// The only statement of the group that the two ranks do not reach equally often; null if there are none or several.
-// Statements without a place in a file cannot be told apart.
-UnevenStatement uneven_statement(const Steps& first, const Steps& second, GroupId group) {
-  UnevenStatement found;
-  for (const Steps* steps : {&first, &second}) {
-    for (const Step& step : *steps) {
-      if (step.group != group || (found.step != nullptr && are_rounds(step, *found.step))) {
-        continue;
-      }
-      const UnevenStatement uneven{&step, rounds_in(first, step), rounds_in(second, step)};
-      if (step.site.empty() || (uneven.first != uneven.second && found.step != nullptr)) {
-        return {};
-      }
-      found = uneven.first == uneven.second ? found : uneven;
+// The only statement that the two ranks do not reach equally often; null if there are none or several. Statements
+// without a place in a file cannot be told apart.
+UnevenStatement uneven_statement(const Steps& first, const Steps& second) {
+  std::map<std::tuple<std::string_view, std::string_view, std::string_view>, UnevenStatement> statements;
+  const auto count = [&](const Steps& steps, std::size_t UnevenStatement::*times) {
+    for (const Step& step : steps) {
+      UnevenStatement& statement = statements[{step.text, step.label, step.site}];
+      statement.step = &step;
+      ++(statement.*times);
     }
+  };
+  count(first, &UnevenStatement::first);
+  count(second, &UnevenStatement::second);
+  UnevenStatement found;
+  for (const auto& [key, statement] : statements) {
+    const bool is_uneven = statement.first != statement.second;
+    if (statement.step->site.empty() || (is_uneven && found.step != nullptr)) {
+      return {};
+    }
+    found = is_uneven ? statement : found;
   }
+  return found;
+}
+
+Steps steps_on(const Steps& steps, GroupId group) {
+  Steps found;
+  std::ranges::copy_if(steps, std::back_inserter(found),
+                       [group](const Step& step) { return step.group == group; });
   return found;
 }
 
@@ -117,25 +134,23 @@ Variant variant_of(const RankSet& ranks, const Step& step, const Call& like) {
 // Returns true if it did.
 bool explain_shift(const Steps& gone, const RankSet& ended, const Steps& left, const Step& met,
                    Finding& finding) {
-  const UnevenStatement uneven = uneven_statement(gone, left, met.group);
+  const Steps own = steps_on(gone, met.group);
+  const Steps others = steps_on(left, met.group);
+  const UnevenStatement uneven = uneven_statement(own, others);
   if (uneven.step == nullptr || are_rounds(*uneven.step, met)) {
     return false;
   }
-  const auto is_on_group = [&met](const Step& step) { return step.group == met.group; };
-  for (const Step& step : left) {
-    const auto other =
-        std::ranges::find_if(gone, [&](const Step& own) { return is_on_group(own) && own.seq == step.seq; });
-    if (is_on_group(step) && other != gone.end() && !are_rounds(step, *other)) {
-      const Place& place = *finding.at;
-      finding.first_divergence =
-          Divergence{place.call.group,
-                     step.seq,
-                     {variant_of(ended, *other, place.call), variant_of(place.waiting, step, place.call)}};
-      word_uneven_statement(ended, uneven.first, uneven.second, step_phrase(*uneven.step), finding);
-      return true;
-    }
+  const auto [mine, theirs] = std::ranges::mismatch(own, others, are_rounds);
+  if (mine == own.end() || theirs == others.end() || mine->seq != theirs->seq) {
+    return false;
   }
-  return false;
+  const Place& place = *finding.at;
+  finding.first_divergence =
+      Divergence{place.call.group,
+                 mine->seq,
+                 {variant_of(ended, *mine, place.call), variant_of(place.waiting, *theirs, place.call)}};
+  word_uneven_statement(ended, uneven.first, uneven.second, step_phrase(*uneven.step), finding);
+  return true;
 }
 
 // The missing ranks that are to blame: others may be on their way and wait elsewhere.
@@ -171,12 +186,12 @@ void explain_left_loop(const Outlook& outlook, Mismatch& mismatch) {
   if (next == gone->end() || met == left->end() || are_rounds(*next, *met) || next->shadow || met->shadow) {
     return;
   }
-  const std::size_t made = rounds_in(Steps(gone->begin(), next), *met);
-  const std::size_t wanted = rounds_in(Steps(left->begin(), met), *met) + 1;
-  const bool is_new = rounds_in(Steps(gone->begin(), next), *next) == 0;
-  const bool comes_back = rounds_in(Steps(next, gone->end()), *met) > 0;
+  const std::size_t made = rounds_in(std::span(gone->begin(), next), *met);
+  const std::size_t wanted = rounds_in(std::span(left->begin(), met), *met) + 1;
+  const bool is_new = rounds_in(std::span(gone->begin(), next), *next) == 0;
+  const bool comes_back = rounds_in(std::span(next, gone->end()), *met) > 0;
   if (is_new && !comes_back && made > 1 && made + 1 == wanted) {
-    const bool others_follow = rounds_in(Steps(met, left->end()), *next) > 0;
+    const bool others_follow = rounds_in(std::span(met, left->end()), *next) > 0;
     word_left_loop(own.ranks, made, other, others_follow, finding);
   }
 }
@@ -220,7 +235,7 @@ void explain_endings(const Outlook& outlook, Verdict& verdict) {
     return;
   }
   const std::size_t made = rounds_in(*gone, *met);
-  const std::size_t wanted = rounds_in(Steps(left->begin(), met), *met) + 1;
+  const std::size_t wanted = rounds_in(std::span(left->begin(), met), *met) + 1;
   if (made > 0 && made < wanted) {
     word_uneven_steps(ended, made, wanted, finding);
   } else if (made > 0) {
