@@ -91,9 +91,10 @@ class CollectiveRun {
     if (work.is_nothing() || !has_tensor(call_.kind)) {
       return;
     }
-    note_use(use_of_tensor(), work, is_awaited);
+    const Tensor& argument = frame_.tensors[call_.tensor.slot];
+    frame_.use(with_work(use_of_tensor(), work, argument), is_awaited);
     if (call_.output != no_slot) {
-      note_use(use_of_output(), work, is_awaited);
+      frame_.use(with_work(use_of_output(), work, argument), is_awaited);
     }
   }
 
@@ -132,17 +133,6 @@ class CollectiveRun {
     use.writes = false;
     use.queue.reset();
     return use;
-  }
-
-  void note_use(TensorUse use, const Work& work, bool is_awaited) {
-    use.op.group = work.group();
-    use.op.rank = work.rank();
-    const Tensor& tensor = frame_.tensors[call_.tensor.slot];
-    use.op.numel = tensor.numel();
-    use.op.dtype = tensor.dtype();
-    use.op.device = tensor.device();
-    use.seq = work.seq();
-    frame_.use(use, is_awaited);
   }
 
   std::vector<std::int16_t> device_ids() const {

@@ -60,20 +60,9 @@ Tensor& tensor_of(RankFrame& frame, const MessageCall& call, const TensorUse& us
 }
 
 // The message's tensor is in use until its handle has been waited for.
-TensorUse with_work(const RankFrame& frame, TensorUse use, const Work& work) {
-  const Tensor& tensor = frame.tensors[use.tensor.slot];
-  use.op.group = work.group();
-  use.op.rank = work.rank();
-  use.op.numel = tensor.numel();
-  use.op.dtype = tensor.dtype();
-  use.op.device = tensor.device();
-  use.seq = work.seq();
-  return use;
-}
-
 void note_use(RankFrame& frame, const TensorUse& use, const Work& work, bool is_awaited = false) {
   if (!work.is_nothing()) {  // outside the group, nothing happened
-    frame.use(with_work(frame, use, work), is_awaited);
+    frame.use(with_work(use, work, frame.tensors[use.tensor.slot]), is_awaited);
   }
 }
 
@@ -123,7 +112,7 @@ void note_batch(RankFrame& frame, std::span<const MessageCall> calls, const std:
     const SlotIndex tensor = use.tensor.slot;
     const std::map<SlotIndex, std::size_t>& rivals = use.writes ? users : writers;
     if (const auto rival = rivals.find(tensor); rival != rivals.end() && !calls[i].tensor.scratch) {
-      frame.report_touch(with_work(frame, uses[rival->second], works[rival->second]),
+      frame.report_touch(with_work(uses[rival->second], works[rival->second], frame.tensors[tensor]),
                          use.writes ? Observation::Access::write : Observation::Access::read, use.op.site,
                          row_of(use.op.kind).name);
     }

@@ -57,6 +57,16 @@ StreamOrder::Clock& StreamOrder::clock_of(Stream stream) {
   return streams_[stream.id];
 }
 
+TensorUse with_work(TensorUse use, const Work& work, const Tensor& argument) {
+  use.op.group = work.group();
+  use.op.rank = work.rank();
+  use.op.numel = argument.numel();
+  use.op.dtype = argument.dtype();
+  use.op.device = argument.device();
+  use.seq = work.seq();
+  return use;
+}
+
 void TensorUses::add(TensorUse use, Stream stream) {
   // What comes after this call also comes after the earlier ones that it follows. A call that only reads says nothing
   // about an earlier one that writes, since others may read at the same time.

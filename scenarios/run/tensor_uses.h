@@ -12,6 +12,8 @@
 #include "sim/c10d/observer.h"
 #include "sim/c10d/op.h"
 #include "sim/c10d/stream.h"
+#include "sim/c10d/work.h"
+#include "sim/tensor/tensor.h"
 
 namespace rollcall::scenario {
 
@@ -75,6 +77,9 @@ struct TensorUse {
   std::optional<CallQueue> queue{};
   std::vector<StreamOrder::Point> waits{};  // on streams that are ordered after the call
 };
+
+// What else is known of the use once its call, given `argument`, was issued as `work`.
+TensorUse with_work(TensorUse use, const Work& work, const Tensor& argument);
 
 class TensorUses {
  public:

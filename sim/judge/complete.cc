@@ -45,10 +45,7 @@ RankSet likeliest(const Finding& finding, std::size_t count) {
 // Blames the ranks whose calls the repair changes.
 void blame(const FoundRepair& repair, std::span<const RankProgram> programs, Verdict& verdict) {
   Finding& finding = *finding_of(verdict);
-  finding.culprits = repair.ranks;
-  finding.suspects.clear();
-  finding.suspicion.clear();
-  finding.tie = false;
+  blame_alone(repair.ranks, finding);
   if (!repair.alternatives.empty()) {
     finding.tie = true;
     finding.suspects = repair.ranks.to_vector();
@@ -126,7 +123,7 @@ void mend(const std::vector<RankProgram>& programs, const Outlook& outlook, Verd
 
 // Where the ranks part, a change is more natural than at the end, where the job hangs. Puts one in the place of the
 // repair that was found, if the job gets through with it.
-void mend_at_divergence(const Outlook& outlook, Finding& finding) {
+void mend_at_divergence(std::span<const RankProgram> programs, const Outlook& outlook, Finding& finding) {
   if (!finding.first_divergence || !finding.repair || finding.repair->steps.empty()) {
     return;
   }
@@ -134,14 +131,17 @@ void mend_at_divergence(const Outlook& outlook, Finding& finding) {
   const auto is_there = [&](const ProgramCall& call) {
     return count_of(call.kind) == 0 && call.group == divergence.group && call.seq == divergence.seq;
   };
-  RankSet asked = finding.culprits;
-  asked.insert(divergence.variants.front().ranks);
-  asked.insert(divergence.variants.back().ranks);
-  const std::vector<RankProgram> programs = outlook.programs(asked.to_vector());
   const bool is_extra = finding.culprits == finding.at->waiting;
   CallEdits edits;
   std::vector<ProgramCall> expected;
   for (const RankProgram& program : programs) {
+    const bool is_concerned = finding.culprits.contains(program.rank) ||
+                              std::ranges::any_of(divergence.variants, [&](const Variant& variant) {
+                                return variant.ranks.contains(program.rank);
+                              });
+    if (!is_concerned) {
+      continue;
+    }
     const auto at = std::ranges::find_if(program.calls, is_there);
     if (at == program.calls.end()) {
       return;
@@ -214,8 +214,9 @@ void complete(Report& report, const Outlook& outlook) {
   if (mends && report.world_size > compared_ranks_max) {
     finding_of(verdict)->repair = Repair{.search = Repair::Search::too_large};
   }
+  std::vector<RankProgram> programs;
   if (report.world_size <= compared_ranks_max && (mends || has_stuck_messages(verdict))) {
-    const std::vector<RankProgram> programs = outlook.programs(all_ranks(report.world_size));
+    programs = outlook.programs(all_ranks(report.world_size));
     if (has_stuck_messages(verdict)) {
       find_wrong_peer(verdict, programs);
     }
@@ -232,7 +233,7 @@ void complete(Report& report, const Outlook& outlook) {
   if (report.world_size <= compared_ranks_max && has_unexplained_endings(verdict)) {
     explain_endings(outlook, verdict);
     if (mends) {
-      mend_at_divergence(outlook, *finding_of(verdict));
+      mend_at_divergence(programs, outlook, *finding_of(verdict));
     }
   }
   add_hook_diff(outlook, verdict);

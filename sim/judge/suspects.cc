@@ -194,10 +194,7 @@ void order_store_cycle(Deadlock& deadlock, const std::vector<RankProgram>& progr
     return;
   }
   finding.kind = FindingKind::store_never_served;
-  finding.culprits = in_store->waiting;
-  finding.tie = false;
-  finding.suspects.clear();
-  finding.suspicion.clear();
+  blame_alone(in_store->waiting, finding);
   finding.at = *in_store;
   finding.on_backend = store_hang_on_backend();
   finding.headline = fmt::format("no rank sets key {}, which {} for", in_store->call.key,
@@ -243,6 +240,13 @@ std::vector<Rank> ranks_outside_the_store(const std::vector<Place>& cycle) {
 }
 
 }  // namespace
+
+void blame_alone(const RankSet& ranks, Finding& finding) {
+  finding.culprits = ranks;
+  finding.tie = false;
+  finding.suspects.clear();
+  finding.suspicion.clear();
+}
 
 std::vector<Rank> ranks_to_compare(const Verdict& verdict) {
   if (const auto* mismatch = std::get_if<Mismatch>(&verdict)) {
@@ -292,10 +296,7 @@ void blame_for_left_out_call(Verdict& verdict, const std::vector<RankProgram>& p
       continue;
     }
     Finding& finding = deadlock->finding;
-    finding.culprits = ranks;
-    finding.tie = false;
-    finding.suspects.clear();
-    finding.suspicion.clear();
+    blame_alone(ranks, finding);
     const auto at = static_cast<std::int64_t>(side->before.size());
     word_culprits({CallEdit{.rank = ranks.first(), .at = at, .inserted = {*expected->call}}}, programs, cycle,
                   finding);

@@ -19,6 +19,9 @@ namespace rollcall::check {
 // The ranks whose programs would help; empty if the verdict needs no help.
 std::vector<Rank> ranks_to_compare(const Verdict& verdict);
 
+// Blames these ranks and nobody else: what made others suspect no longer counts.
+void blame_alone(const RankSet& ranks, Finding& finding);
+
 // Orders the culprits. `programs`: those of ranks_to_compare, ascending.
 void order_suspects(Verdict& verdict, const std::vector<RankProgram>& programs);
 

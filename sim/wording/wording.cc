@@ -154,8 +154,6 @@ void word_crash(const Evidence& evidence, const Place& place, Finding& finding) 
   finding.headline = fmt::format("{} {} before {}; {} for {}", ranks_phrase(gone),
                                  how_it_ended(evidence, gone), call_phrase(place.call),
                                  with_verb(place.waiting, "waits", "wait"), is_plural(gone) ? "them" : "it");
-  finding.cause = fmt::format("{}; the other ranks do not know this and wait in their next collective",
-                              who_raised(evidence, gone));
   if (were_stopped(evidence, gone)) {
     finding.cause = fmt::format("{}; the other ranks do not know this and wait", who_raised(evidence, gone));
     finding.advice =
@@ -163,6 +161,8 @@ void word_crash(const Evidence& evidence, const Place& place, Finding& finding) 
     finding.on_backend = hang_on_backend(evidence, place.call.op);
     return;
   }
+  finding.cause = fmt::format("{}; the other ranks do not know this and wait in their next collective",
+                              who_raised(evidence, gone));
   finding.advice =
       have_died(evidence, gone)
           ? fmt::format("{}; let the launcher end the job, so that no rank waits for it", find_the_killer)
