@@ -43,8 +43,8 @@ struct Observation {
   // check_failed: what each rank contributed to the reduction that made the value, as far as known.
   std::vector<std::pair<Rank, double>> contributions{};
   std::string handle{};  // touched_early: the name of the unfinished call; may be empty
-  std::string
-      by{};  // touched_early: the operation of the call that touches the tensor; empty: another statement
+  // touched_early: the operation of the call that touches the tensor; empty: another statement.
+  std::string by{};
   // touched_early: the stream that waited for the call, and the one that touched the tensor; empty if none waited.
   std::string ordered{};
   std::string unordered{};
