@@ -103,11 +103,11 @@ TEST_CASE("the dumps of real jobs get the verdict and the ranks that are to blam
 TEST_CASE("real jobs on NCCL get the verdict and the ranks that are to blame, whatever is left of them",
           "[flight-recorder][real-dumps]") {
   std::vector<fs::path> sets = real_sets("nccl_jobs");
-  CHECK(sets.size() == 35);
+  CHECK(sets.size() == 48);
   for (const fs::path& set : real_sets("nccl_libraries")) {
     sets.push_back(set);
   }
-  CHECK(sets.size() == 35 + 17);
+  CHECK(sets.size() == 48 + 17);
   for (const fs::path& set : sets) {
     const Json truth = truth_in(set);
     const bool is_healthy = truth.at("verdict") == "no_fault" || truth.at("verdict") == "straggler";

@@ -49,7 +49,7 @@ def options():
     parser.add_argument("--timeout", type=float, default=20, help="of groups on nccl")
     parser.add_argument("--together", type=int, default=1, help="number of jobs that run at once")
     parser.add_argument("cases", nargs="*")
-    return parser.parse_args()
+    return parser.parse_intermixed_args()  # cases may follow options
 
 
 OPTIONS = options()
