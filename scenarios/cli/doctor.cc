@@ -49,14 +49,14 @@ ExitCode prove_machine(const CommandLine& line) {
     }
   };
   show(prove::text_of(plan));
-  const prove::Proofs proofs =
-      prove::prove(plan, [&](const prove::Proof& proof) { show(prove::text_of(plan, proof)); });
-  const std::string json = prove::json_of(proofs);
+  const prove::Proofs proofs = prove::prove(plan, [&](const prove::Proofs& so_far) {
+    show(prove::text_of(plan, so_far.proofs.back()));
+    if (!line.real.record.empty()) {  // after each case: a signal may end this before the last one
+      viz::write_file(line.real.record, [&](std::ostream& out) { out << prove::json_of(so_far); });
+    }
+  });
   if (!shows_at_once) {
-    emit(line, line.format == Format::json ? json : text);
-  }
-  if (!line.real.record.empty()) {
-    viz::write_file(line.real.record, [&json](std::ostream& out) { out << json; });
+    emit(line, line.format == Format::json ? prove::json_of(proofs) : text);
   }
   return prove::any_differs(proofs) ? ExitCode::differs : ExitCode::as_expected;
 }

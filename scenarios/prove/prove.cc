@@ -158,11 +158,11 @@ Plan plan(const std::string& backend) {
   return plan;
 }
 
-Proofs prove(const Plan& plan, const std::function<void(const Proof&)>& done) {
+Proofs prove(const Plan& plan, const std::function<void(const Proofs&)>& done) {
   Proofs proofs{plan, {}};
   const auto add = [&](Proof proof) {
-    done(proof);
     proofs.proofs.push_back(std::move(proof));
+    done(proofs);
   };
   for (std::size_t i = 0; i < one_rank_trials(plan.backend); ++i) {
     add(try_one_rank(i));

@@ -44,8 +44,8 @@ struct Proofs {
   std::vector<Proof> proofs;
 };
 // Takes seconds for each case, minutes on a GPU: ranks that hang are given time to prove otherwise. Calls `done` after
-// each case.
-Proofs prove(const Plan& plan, const std::function<void(const Proof&)>& done);
+// each case, with all proofs so far.
+Proofs prove(const Plan& plan, const std::function<void(const Proofs&)>& done);
 
 // Judges the outcome of one case. `allowed` has the words for a rank, with '|'; empty: the prediction only.
 Proof::Judgement judge(std::string_view predicted, std::string_view observed, std::string_view allowed);

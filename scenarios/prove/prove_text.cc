@@ -58,10 +58,12 @@ std::string text_of(const Plan& plan, const Proof& proof) {
 }
 
 std::string json_of(const Proofs& proofs) {
+  static const Json machine = compare::machine();  // asking a driver takes time
   Json json{{"schema_version", 1},
             {"rollcall", version()},
-            {"machine", compare::machine()},
+            {"machine", machine},
             {"backend", proofs.plan.backend},
+            {"cases", proofs.plan.cases},
             {"nccl_settings", nccl_settings()},
             {"time_valid", false},
             {"time_reason", "ranks share one machine and perhaps one GPU, so only outcomes are compared"},

@@ -223,7 +223,7 @@ TEST_CASE("the cases of doctor --prove agree on the stand-in", "[fiber][real][st
   const StandIn libraries;
   const prove::Plan plan = prove::plan("nccl");
   std::size_t told = 0;
-  const prove::Proofs proofs = prove::prove(plan, [&told](const prove::Proof&) { ++told; });
+  const prove::Proofs proofs = prove::prove(plan, [&told](const prove::Proofs&) { ++told; });
   CHECK(told == plan.cases);
   CHECK(proofs.proofs.size() == plan.cases);
   for (const prove::Proof& proof : proofs.proofs) {

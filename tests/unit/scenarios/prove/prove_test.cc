@@ -85,6 +85,21 @@ TEST_CASE("doctor proves on Gloo what the simulator says, and keeps it", "[prove
   }
 }
 
+TEST_CASE("a signal that ends doctor --prove leaves the cases that were over", "[prove][real]") {
+  if (!test::has_gloo()) {
+    return;
+  }
+  const test::Shell shell;
+  const test::Outcome outcome = shell.rollcall(
+      "doctor --prove --backend gloo --record proofs.result.json & "
+      "until [ -s proofs.result.json ]; do sleep 0.02; done; kill -TERM $!; wait $!");
+  CHECK(outcome.code == 2);
+  const auto result = nlohmann::json::parse(test::contents(shell.path("proofs.result.json")));
+  CHECK(result.at("cases") == wrong_programs().size() + right_programs().size());
+  CHECK(result.at("proofs").size() >= 1);
+  CHECK(result.at("proofs").size() < result.at("cases"));
+}
+
 TEST_CASE("without a GPU nothing about NCCL is proven, and that is said", "[prove][real]") {
   if (real::probe_gpus().problem.empty()) {
     return;  // there are GPUs
