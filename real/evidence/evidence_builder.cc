@@ -97,12 +97,14 @@ EvidenceBuilder::SlotKey EvidenceBuilder::key_of(const Call& call) {
   return {call.op.group, check::channel_of(call.op.kind), call.seq};
 }
 
-void EvidenceBuilder::add_group(GroupMembers members, Duration timeout) {
+void EvidenceBuilder::add_group(GroupMembers members, Duration timeout, bool is_connected) {
   timeouts_.push_back(timeout);
   groups_.push_back(std::move(members));
   matchers_.emplace_back();
   messengers_.emplace_back();
-  group_evidence_.push_back({&groups_.back(), nullptr});
+  group_evidence_.push_back({.members = &groups_.back(),
+                             .connects_late = traits_of(options_.backend).connects_at_first_use &&
+                                              !options_.eager_communicators && !is_connected});
   group_evidence_.back().matcher = &matcher_of(groups_.back().id, Channel::collectives);
   has_called_.emplace_back(groups_.back().ranks.size());
 }
@@ -419,8 +421,9 @@ check::GroupMatcher& EvidenceBuilder::matcher_of(GroupId group, Channel channel)
 MessageMatcher& EvidenceBuilder::messages_of(GroupId group) {
   std::unique_ptr<MessageMatcher>& messages = messengers_[group];
   if (messages == nullptr) {
-    const auto discipline = connects_lazily(group) ? MessageMatcher::Discipline::apart
-                                                   : MessageMatcher::usual_on(traits_of(options_.backend));
+    const auto discipline = group_evidence_[group].connects_late
+                                ? MessageMatcher::Discipline::apart
+                                : MessageMatcher::usual_on(traits_of(options_.backend));
     messages = std::make_unique<MessageMatcher>(discipline, groups_[group].size());
     group_evidence_[group].messages = messages.get();
   }

@@ -93,12 +93,11 @@ class EvidenceBuilder {
 
   static Queue queue_of(const Op& op);
   static SlotKey key_of(const Call& call);
-  void add_group(GroupMembers members, Duration timeout);
+  void add_group(GroupMembers members, Duration timeout, bool is_connected = false);
   void choose_calls(Rank rank);
   void replay(Rank rank, std::size_t index);
   void issue(Rank rank, std::size_t index);
   std::vector<std::size_t> records_of_call(Rank rank, std::size_t index) const;
-  bool connects_lazily(GroupId group) const;
   void await_communicators(Rank rank, const std::vector<std::size_t>& batch);
   void come_first(GroupId group, Rank member, ScopeId scope, Site site);
   void tell_batches(const Op& op);
@@ -142,8 +141,7 @@ class EvidenceBuilder {
   std::vector<Duration> timeouts_;   // of a group's operations, by GroupId; 0: the backend's default
   std::map<std::pair<SlotKey, std::int64_t>, std::vector<GroupId>> made_;  // by call and number of its lists
   std::vector<std::vector<bool>>
-      has_called_;           // by GroupId and member: a collective or a batch, where groups connect lazily
-  std::set<GroupId> parts_;  // groups that split_group has made, and connected
+      has_called_;  // by GroupId and member: a collective or a batch, where groups connect lazily
   const RunLog& log_;
   Extent extent_;
   ScopeTable scopes_;

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "real/evidence/evidence_builder.h"
-#include "sim/c10d/backend_traits.h"
 #include "sim/c10d/p2p.h"
 #include "sim/torch/torch_traits.h"
 
@@ -26,18 +25,14 @@ Op first_call(GroupId group, Rank member) {
 
 }  // namespace
 
-bool EvidenceBuilder::connects_lazily(GroupId group) const {
-  return traits_of(options_.backend).connects_at_first_use && !options_.eager_communicators &&
-         !parts_.contains(group);
-}
-
 // `batch`: its records. The batch waits for its groups on which the rank has not made a call yet.
 void EvidenceBuilder::await_communicators(Rank rank, const std::vector<std::size_t>& batch) {
   RankState& state = state_of(rank);
   const std::vector<Record>& records = log_.ranks[static_cast<std::size_t>(rank)].records;
   for (const std::size_t index : batch) {
     const Op op = restore(rank, records[index].op);
-    if (!connects_lazily(op.group) || has_called_[op.group][static_cast<std::size_t>(op.rank)] ||
+    if (!group_evidence_[op.group].connects_late ||
+        has_called_[op.group][static_cast<std::size_t>(op.rank)] ||
         state.left_out[static_cast<std::size_t>(records[index].call)]) {
       continue;
     }
@@ -65,7 +60,7 @@ void EvidenceBuilder::come_first(GroupId group, Rank member, ScopeId scope, Site
 
 // For a collective: if it is the member's first call and batches wait for the members, it has arrived.
 void EvidenceBuilder::tell_batches(const Op& op) {
-  if (check::channel_of(op.kind) != Channel::collectives || !connects_lazily(op.group)) {
+  if (check::channel_of(op.kind) != Channel::collectives || !group_evidence_[op.group].connects_late) {
     return;
   }
   auto called = has_called_[op.group].begin() + op.rank;

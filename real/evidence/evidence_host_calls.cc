@@ -24,10 +24,7 @@ void EvidenceBuilder::make_groups(Rank rank, const Call& call, const std::string
     for (std::size_t i = 0; i < lists.size(); ++i) {
       const auto id = static_cast<GroupId>(groups_.size());
       entry->second.push_back(id);
-      add_group({id, names[i], lists[i]}, call.limit.value_or(options_.timeout));
-      if (splits) {
-        parts_.insert(id);
-      }
+      add_group({id, names[i], lists[i]}, call.limit.value_or(options_.timeout), splits);
     }
   }
   std::vector<GroupId>& known = state_of(rank).groups;

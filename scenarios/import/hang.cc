@@ -1,5 +1,6 @@
 #include "scenarios/import/hang.h"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <string_view>
@@ -9,7 +10,6 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/import/hang_ops.h"
-#include "scenarios/import/known_communicators.h"
 #include "scenarios/import/scenario_writer.h"
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/json/json_reader.h"
@@ -24,6 +24,18 @@ constexpr std::array<std::string_view, 18> known_keys{
     "id",           "source",  "year",        "class", "evidence",  "needs",
     "trigger",      "checked", "backend",     "hosts", "groups",    "programs",
     "device_model", "expect",  "check_leaks", "fixed", "timeout_s", "world_size"};
+
+// In the library, communicators exist, or calls of their own make them. Without one, a message waits for its other end,
+// a collective for all members, even if it is asynchronous, and there is none to split.
+constexpr std::array<std::string_view, 7> keys_with_communicators = {
+    "send", "recv", "isend", "irecv", "batch_isend_irecv", "split_group", "async_op"};
+
+bool needs_communicators(const OrderedJson& value) {
+  const bool is_one =
+      value.is_object() && std::ranges::any_of(keys_with_communicators,
+                                               [&](std::string_view name) { return value.contains(name); });
+  return is_one || (value.is_structured() && std::ranges::any_of(value, needs_communicators));
+}
 
 class HangReader {
  public:
@@ -136,7 +148,10 @@ class HangReader {
     for (Json list : programs->children()) {
       lists[std::string(list.key())] = ops.program(list);
     }
-    assume_communicators(lists, scenario);
+    if (traits_of(scenario.at("backend").get<std::string>()).connects_at_first_use &&
+        needs_communicators(lists)) {
+      scenario["communicators"] = "eager";
+    }
     if (lists.size() == 1) {
       scenario["program"] = lists.begin().value();  // one key for all ranks
     } else {

@@ -110,13 +110,14 @@ class RankServer {
     link_.has_called();
     if (find(message, "call") != nullptr) {
       calls_.push_back(traces::script_call(message));
+      this_rank().has_threads = this_rank().has_threads || calls_.back().is_aside;
       shorten(calls_.back().site);
     } else if (const Value* issue = find(message, "issue")) {
       const std::string payload = link_.bytes(traces::count_or(find(message, "bytes"), 0));
       Issued issued;
       const ScriptCall& made = call(issue);
       issued.failure = failure_of([&] { issued.pending = made_.issue(made, payload); });
-      issued.refused = issued.failure && !may_involve_others(made);
+      issued.refused = issued.failure && !story_.is_settled && !may_involve_others(made);
       const bool blocks = traces::count_or(find(message, "blocks"), 0) != 0;
       if (!blocks) {
         confirm(issued.failure, issued.refused);

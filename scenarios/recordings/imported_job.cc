@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/format/scenario.h"
-#include "scenarios/import/known_communicators.h"
 #include "scenarios/import/roll_up.h"
 #include "scenarios/recordings/recorded_programs.h"
 #include "scenarios/run/runner.h"
@@ -60,8 +59,10 @@ OrderedJson scenario_of(const RecordedPrograms& recorded) {
   if (!recorded.groups.empty()) {
     scenario["groups"] = recorded.groups;
   }
+  if (traits_of(recorded.backend).connects_at_first_use) {
+    scenario["communicators"] = "eager";  // a call is recorded once its communicator exists
+  }
   const OrderedJson programs = programs_of(recorded);
-  assume_communicators(programs, scenario);
   programs.size() == 1 ? scenario["program"] = programs.begin().value() : scenario["programs"] = programs;
   return scenario;
 }

@@ -1,6 +1,7 @@
 // The interpreter, the part about `parallel`: several threads on one rank.
 
 #include <algorithm>
+#include <utility>
 #include <variant>
 
 #include "scenarios/run/interpreter.h"
@@ -19,12 +20,17 @@ bool is_noticed(const Action& next) {
 
 class Threads {
  public:
-  Threads(RankFrame& frame, const Branches& branches) : frame_(frame) {
+  Threads(RankFrame& frame, const Branches& branches)
+      : frame_(frame), had_threads_(std::exchange(this_rank().has_threads, true)) {
     for (const Block& block : branches.blocks) {
       threads_.push_back({block, block.begin, {}});
       skip_unnoticed(threads_.back());
     }
   }
+
+  ~Threads() { this_rank().has_threads = had_threads_; }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
 
   void run() {
     while (true) {
@@ -83,6 +89,7 @@ class Threads {
   }
 
   RankFrame& frame_;
+  bool had_threads_;
   std::vector<Thread> threads_;
 };
 

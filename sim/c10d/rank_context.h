@@ -32,6 +32,7 @@ struct RankContext {
   bool is_device_bound = false;
   ScopeId scope = no_scope;
   Rank rank = 0;             // global
+  bool has_threads = false;  // several make its calls, and while one is held up, the others go on
   bool shadowing = false;    // has joined: what it issues comes from its hooks
   Stream stream;             // torch.cuda.current_stream()
   std::uint8_t streams = 0;  // made by the rank, besides the default stream
@@ -39,8 +40,8 @@ struct RankContext {
   std::unique_ptr<WarningFilter> warnings;  // per process in Python; null while nothing was warned about
   std::int64_t shadow_calls = 0;            // for reports: issued while shadowing, in this context
   std::int64_t inputs_taken = -1;           // for reports: how far the rank got; -1: it does not count
-  bool ran_out = false;                     // likewise: the loop over its inputs ended because there were no more
-  StepBudget* steps = nullptr;              // shared by all ranks of a run; null: no limit
+  bool ran_out = false;         // likewise: the loop over its inputs ended because there were no more
+  StepBudget* steps = nullptr;  // shared by all ranks of a run; null: no limit
   std::unique_ptr<std::vector<GroupId>> destroyed;  // groups this rank has destroyed; null: none
 };
 

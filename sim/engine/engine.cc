@@ -68,13 +68,16 @@ GroupId Engine::add_group(const std::string& name, RankList ranks, Duration time
   const auto id = static_cast<GroupId>(run_.members.size());
   run_.members.push_back({id, name, std::move(ranks)});
   run_.matchers.push_back(std::make_unique<GroupMatcher>(run_.members.back().size()));
-  run_.groups.push_back({&run_.members.back(), run_.matchers.back().get()});
+  const bool connects_late = run_.queues_calls && !run_.options.eager_communicators && !is_connected;
+  run_.groups.push_back({.members = &run_.members.back(),
+                         .matcher = run_.matchers.back().get(),
+                         .connects_late = connects_late});
   group_ids_[name].push_back(id);
   deadlines_.add_group(timeout);
-  lazy_.push_back(run_.queues_calls && !run_.options.eager_communicators && !is_connected);
+  absent_.push_back(connects_late ? run_.members.back().size() : 0);
   broken_.push_back(false);
   group_calls_.add_group();
-  messages_.add_group(lazy_.back());
+  messages_.add_group(connects_late);
   if (run_.queues_calls) {
     launches_.push_back(std::make_unique<LaunchTable>(id, run_.members.back().size()));
   }

@@ -94,11 +94,22 @@ class Engine final : public Backend, private Streams, private Observer {
   };
   // A host's wait for its GPU.
   struct HostWait {
-    enum class Kind : std::uint8_t { none, room, collective, peer, event, tensor, device, streams, any };
+    enum class Kind : std::uint8_t {
+      none,
+      room,
+      collective,
+      communicator,
+      peer,
+      event,
+      tensor,
+      device,
+      streams,
+      any
+    };
     Kind kind = Kind::none;
-    GroupId group = 0;                             // collective, peer
-    Rank group_rank = -1;                          // collective, peer
-    std::int64_t seq = 0;                          // collective, peer
+    GroupId group = 0;                             // collective, communicator, peer
+    Rank group_rank = -1;                          // collective, communicator, peer
+    std::int64_t seq = 0;                          // collective, communicator, peer
     check::MessageId message = check::no_message;  // peer
     bool has_met = false;                          // peer: the other rank has arrived
     rollcall::Event event{};
@@ -208,7 +219,10 @@ class Engine final : public Backend, private Streams, private Observer {
   void await_communicators(std::span<const Op> batch);
   static Op first_call(GroupId group, Rank member);
   void gather_callers(GroupId group);
+  bool is_first_use(const Op& op) const;
   void tell_batches(const Op& op);
+  void comes_to(GroupId group);
+  void await_communicator(const Work& work);
   void meet_peer(const Work& work);
 
   // Calls whose order Decisions decides: engine_order.cc.
@@ -322,7 +336,7 @@ class Engine final : public Backend, private Streams, private Observer {
   std::vector<Rank> died_;  // since the last quiescence
 
   std::unordered_map<std::string, std::vector<GroupId>> group_ids_;  // only for lookups, never iterated
-  std::vector<bool> lazy_;     // by GroupId: its communicators are made at their first use
+  std::vector<Rank> absent_;   // by GroupId: members that its communicator still waits for
   std::vector<bool> broken_;   // by GroupId: a timeout closed its connections, or it was destroyed
   std::vector<SlotKey> full_;  // filled up since the last quiescence
   std::unordered_map<Rank, Interruption> interruptions_;  // only for lookups, never iterated

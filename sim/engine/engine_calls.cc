@@ -76,8 +76,11 @@ Work Engine::issue_elsewhere(const Op& op) {
   GroupMatcher& matcher = *run_.matchers[op.group];
   if (is_odd_on(matcher, op)) [[unlikely]] {  // true for a rank's first collective
     check_device(op);
-    if (lazy_[op.group] && !is_point_to_point(op.kind)) {
+    if (is_first_use(op)) {
       tell_batches(op);
+      const Work work = launch(op);
+      await_communicator(work);
+      return work;
     }
   }
   return run_.queues_calls ? launch(op) : post(op);

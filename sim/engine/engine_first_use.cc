@@ -21,7 +21,7 @@ bool Engine::has_called(GroupId group, Rank member) const {
 // The running rank is about to make the batch's calls.
 void Engine::await_communicators(std::span<const Op> batch) {
   for (const Op& op : batch) {
-    if (!lazy_[op.group] || meets_nobody(op) || has_called(op.group, op.rank)) {
+    if (!run_.groups[op.group].connects_late || meets_nobody(op) || has_called(op.group, op.rank)) {
       continue;
     }
     if (is_odd_on(*run_.matchers[op.group], op)) {
@@ -33,6 +33,7 @@ void Engine::await_communicators(std::span<const Op> batch) {
     Op first = first_call(op.group, op.rank);
     first.scope = op.scope;
     first.site = op.site;
+    comes_to(op.group);
     Slot& slot = group_calls_.enter(first);
     run_.notes->note_late_call(run_.now, first, slot.seq);
     wait_in_channel(first, slot, {});
@@ -57,13 +58,40 @@ void Engine::gather_callers(GroupId group) {
   }
 }
 
-// The running rank makes a collective. If this is its first call and batches wait for the members, it has arrived.
+// True if the running rank's collective is its first call on a group whose communicator does not exist.
+bool Engine::is_first_use(const Op& op) const {
+  return run_.groups[op.group].connects_late && !is_point_to_point(op.kind) && !has_called(op.group, op.rank);
+}
+
+// The running rank is about to make its first call on the group, a collective: batches wait for it no longer.
 void Engine::tell_batches(const Op& op) {
-  const bool batches = group_calls_.find(op.group, Channel::first_use) != nullptr;
-  if (batches && !has_called(op.group, op.rank)) {
+  if (group_calls_.find(op.group, Channel::first_use) != nullptr) {
     const Op first = first_call(op.group, op.rank);
     run_.notes->note_late_call(run_.now, first, group_calls_.enter(first).seq);
   }
+}
+
+// One more member makes its first call on the group. The last one lets the others' hosts go on.
+void Engine::comes_to(GroupId group) {
+  expects(absent_[group] > 0, "a member comes once");
+  if (--absent_[group] == 0) {
+    for (const Rank rank : run_.members[group].ranks) {
+      wake_host(rank);
+    }
+  }
+}
+
+// The running rank has launched its first collective on the group: its host goes on once all members have come, unless
+// this holds up only one of its threads.
+void Engine::await_communicator(const Work& work) {
+  comes_to(work.group());
+  if (contexts_[static_cast<std::size_t>(run_.scheduler->running())].has_threads) {
+    return;
+  }
+  wait_on_host({.kind = HostWait::Kind::communicator,
+                .group = work.group(),
+                .group_rank = work.rank(),
+                .seq = work.seq()});
 }
 
 // The running rank has launched a message outside a batch: it continues once its peer has launched one as well.

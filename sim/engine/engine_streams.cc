@@ -71,7 +71,7 @@ Work Engine::launch_message(const Op& op) {
   const check::MessageId id = messages_.plan(op);
   const check::MessageMatcher& messages = messages_.of(op.group);
   const std::int64_t seq = messages.at(id).seq;
-  const bool is_in_pair = lazy_[op.group] && !messages.at(id).in_batch;
+  const bool is_in_pair = run_.groups[op.group].connects_late && !messages.at(id).in_batch;
   running_device().launch_message(op, seq, id);
   pump(run_.scheduler->running());
   const Work work(op.group, op.rank, seq, id);
@@ -127,6 +127,8 @@ bool Engine::is_over(Rank rank, const HostWait& wait) const {
       return device.backlog() <= launch_limit_ / 2;
     case HostWait::Kind::collective:
       return launches_[wait.group]->has_finished(wait.group_rank, wait.seq);
+    case HostWait::Kind::communicator:
+      return absent_[wait.group] == 0;
     case HostWait::Kind::peer:
       return wait.has_met;
     case HostWait::Kind::event:
@@ -160,7 +162,7 @@ void Engine::resolve_host_wait(Rank rank) {
   std::optional<DeviceQueue::Block> block;
   if (wait.kind == HostWait::Kind::peer) {
     block = {wait.group, wait.group_rank, wait.seq, wait.message};
-  } else if (wait.kind == HostWait::Kind::collective) {
+  } else if (wait.kind == HostWait::Kind::collective || wait.kind == HostWait::Kind::communicator) {
     block = device.blocking(wait.group, wait.seq);
   } else if (wait.kind == HostWait::Kind::event) {
     block = device.blocking(wait.event);

@@ -52,6 +52,7 @@ struct GroupEvidence {
   const GroupMembers* members = nullptr;
   const GroupMatcher* matcher = nullptr;
   const MessageMatcher* messages = nullptr;  // null while no rank has sent anything
+  bool connects_late = false;                // its communicator is made by its members' first calls
   // new_group, split_group, destroy, first_use: null while no rank has called it.
   std::array<const GroupMatcher*, group_channel_count> others{};
 

@@ -52,13 +52,27 @@ bool meet_on_gloo(std::span<const OpVariant> calls) {
 
 }  // namespace
 
-std::string hang_on_backend(const Evidence& evidence, const std::string& op) {
+bool wait_for_communicator(const Evidence& evidence, const Place& place) {
+  const RankStatus& status = evidence.ranks[static_cast<std::size_t>(place.waiting.first())];
+  if (status.state != RankStatus::State::waiting || status.channel != Channel::collectives ||
+      status.in_message()) {
+    return false;
+  }
+  const GroupEvidence& group = evidence.groups[status.group];
+  return status.seq == 0 && group.connects_late && group.calls(Channel::first_use) == nullptr;
+}
+
+std::string hang_on_backend(const Evidence& evidence, const Place& place) {
+  const std::string& op = place.call.op;
   if (op == to_string(OpKind::monitored_barrier)) {
     return "rank 0 of the group raises \"[Rank 0]: Rank ... failed to pass monitoredBarrier in ... ms\" when "
            "its timeout is over; the others only \"Please check rank 0 logs for faulty rank\"";
   }
   if (is_host_call(op)) {
     return host_hang_on_backend(evidence, op);
+  }
+  if (wait_for_communicator(evidence, place)) {
+    return communicator_hang_on_backend();
   }
   const BackendTexts& texts = traits_of(evidence.backend).texts;
   return filled(texts.hang, texts, op) + "; the log does not say which rank is missing";

@@ -158,7 +158,7 @@ void word_crash(const Evidence& evidence, const Place& place, Finding& finding) 
     finding.cause = fmt::format("{}; the other ranks do not know this and wait", who_raised(evidence, gone));
     finding.advice =
         "look at what that line waits for: a lock, a file, a queue, a thread, or a loop that does not end";
-    finding.on_backend = hang_on_backend(evidence, place.call.op);
+    finding.on_backend = hang_on_backend(evidence, place);
     return;
   }
   finding.cause = fmt::format("{}; the other ranks do not know this and wait in their next collective",
@@ -246,7 +246,7 @@ std::string two_waits(const Evidence& evidence, const BlockedSlot& first, const 
 
 void word_missing(const Evidence& evidence, const BlockedSlot&, Finding& finding) {
   const Place& place = *finding.at;
-  finding.on_backend = hang_on_backend(evidence, place.call.op);
+  finding.on_backend = hang_on_backend(evidence, place);
   if (finding.kind == FindingKind::rank_crashed) {
     word_crash(evidence, place, finding);
   } else if (finding.culprits == place.waiting) {
@@ -344,8 +344,13 @@ void word_crossing(const Evidence& evidence, const std::vector<BlockedSlot>& slo
   finding.cause =
       "the ranks issue the collectives of several groups in different orders, so each waits in a call that "
       "the next one has not reached";
+  if (wait_for_communicator(evidence, *finding.at)) {
+    finding.cause +=
+        "; a group's first call makes its communicator, which holds up its host, even if the call is "
+        "asynchronous";
+  }
   finding.advice = "issue the collectives of overlapping groups in one order on every rank";
-  finding.on_backend = hang_on_backend(evidence, finding.at->call.op);
+  finding.on_backend = hang_on_backend(evidence, *finding.at);
   for (const std::size_t i : blame.slots) {
     const BlockedSlot& slot = slots[i];
     const Call call = name_waiting_call(evidence, slot.waiting.front());

@@ -191,6 +191,13 @@ void word_timeout_in_store(const RankSet& gave_up, Finding& finding) {
       "have set it";
 }
 
+std::string communicator_hang_on_backend() {
+  return "the waiting ranks block inside ncclCommInitRank, where no watchdog covers them; where rank 0 of "
+         "the group "
+         "is missing, they wait for its ncclUniqueId until the store's timeout and raise \"store->get('0') "
+         "got error\"";
+}
+
 std::string host_hang_on_backend(const Evidence& evidence, const std::string& op) {
   if (op == to_string(OpKind::new_group)) {
     if (traits_of(evidence.backend).exchanges_addresses) {
@@ -203,9 +210,7 @@ std::string host_hang_on_backend(const Evidence& evidence, const std::string& op
     }
   }
   if (op == to_string(OpKind::batch_isend_irecv)) {
-    return "the waiting ranks block inside ncclCommInitRank, where no watchdog covers them; where rank "
-           "0 of the group is missing, they wait for its ncclUniqueId until the store's timeout and raise "
-           "\"store->get('0') got error\"";
+    return communicator_hang_on_backend();
   }
   const std::optional<OpKind> kind = parse_op_kind(op);
   if (kind && is_about_store(*kind)) {

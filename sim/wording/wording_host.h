@@ -25,6 +25,7 @@ const char* group_call_advice(const Evidence& evidence, const std::string& op);
 // What a rank sees while it waits for others in such a call, or in a call on the store.
 std::string host_hang_on_backend(const Evidence& evidence, const std::string& op);
 std::string store_hang_on_backend();
+std::string communicator_hang_on_backend();  // where its members make it with their first calls
 // For ranks whose wait for a key has timed out, while the ranks in `finding.at` wait for them.
 void word_timeout_in_store(const RankSet& gave_up, Finding& finding);
 bool is_host_call(const std::string& op);

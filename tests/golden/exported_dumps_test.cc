@@ -29,12 +29,11 @@ constexpr const char* groups =
 constexpr const char* store = "the store is not recorded, nor the ranks that wait for a key";
 constexpr const char* messages = "Gloo's recorder keeps collectives only";
 constexpr const char* arguments = "roots, reduce ops and splits are not recorded: the calls look alike";
+constexpr const char* communicator =
+    "a call is recorded when it has a communicator, and making that one hangs";
 constexpr const char* hooks =
     "stacks say which calls are a Join hook's, and not how many a hook should make: the rank without it is "
     "the odd one";
-
-constexpr const char* communicator =
-    "a call is recorded when it has a communicator, and making that one hangs";
 
 const std::map<std::string, std::string> differences = {
     {"destroy_after_exit.json", groups},
@@ -44,8 +43,7 @@ const std::map<std::string, std::string> differences = {
     {"new_group_skipped.json", groups},
     {"new-group-inside-branch.json", groups},
     {"uncoordinated-destroy-orphans.json", groups},
-    {"first-batched-p2p-by-subset.json", communicator},
-    {"first_batch_by_two.json", communicator},
+    {"init_device_mesh.json", communicator},
     {"store_nobody_serves.json", store},
     {"agent-store-on-private-port.json", store},
     {"monitored_barrier.json", "it is made of messages, and Gloo's recorder keeps collectives only"},
@@ -67,6 +65,11 @@ const std::map<std::string, std::string> differences = {
 bool is_hang_or_mismatch(const Report& report) {
   const std::string_view verdict = verdict_word(report.verdict);
   return verdict == "deadlock" || verdict == "mismatch";
+}
+
+// A call is recorded when it has a communicator. If making the first one hangs, dumps are empty.
+bool has_records(const check::JobDump& job) {
+  return std::ranges::any_of(job.ranks, [](const check::RankDump& dump) { return !dump.records.empty(); });
 }
 
 using Writer = std::string (*)(const check::JobDump& job, const check::RankDump& dump);
@@ -118,7 +121,7 @@ TEST_CASE("the dumps of a simulated hang blame the ranks that the simulation bla
     const auto known = differences.find(file.filename().string());
     CAPTURE(file.filename().string(), finding.kind, to_string(finding.culprits), summary(pickled),
             summary(as_json), to_string(run.without_dump));
-    CHECK(agrees == (known == differences.end()));
+    CHECK(agrees == (known == differences.end() && (has_records(run.job) || run.job.ranks.empty())));
     same += agrees ? 1 : 0;
   }
   CHECK(same > 0);

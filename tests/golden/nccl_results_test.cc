@@ -52,8 +52,8 @@ TEST_CASE("scenarios do on a GPU what they do in the simulator", "[nccl][compare
     same_verdicts += claim_about(claims, "verdict").judgement == compare::Claim::Judgement::agrees ? 1 : 0;
     ++runs;
   }
-  CHECK(runs == 87);
-  CHECK(same_verdicts == 72);
+  CHECK(runs == 241);
+  CHECK(same_verdicts == 203);
 }
 
 }  // namespace rollcall

@@ -135,6 +135,43 @@ TEST_CASE("a member that waits in another call closes a cycle", "[first_use][fib
   CHECK_THAT(finding(report).cause, Contains("every member has to make the first call on world"));
 }
 
+TEST_CASE("a first collective holds up its host until every member has made a first call",
+          "[first_use][fiber]") {
+  const auto reduce_and_report = [](Rank rank) {
+    if (rank == 0) {
+      all_reduce(one(), {.async_op = true});
+      print("reduces");
+    } else {
+      Store().wait({"never"});
+    }
+  };
+  CHECK(run(nccl(2), reduce_and_report).output.empty());
+  CHECK(nccl_job.run_eagerly(2, reduce_and_report).output.size() == 1);
+}
+
+TEST_CASE("crossed collectives of two groups are a deadlock if they are the first", "[first_use][fiber]") {
+  const auto cross = [](bool are_connected) {
+    return [are_connected](Rank rank) {
+      const std::array groups{new_group(RankList{0, 1}), new_group(RankList{0, 1})};
+      for (const ProcessGroup& group : groups) {
+        if (are_connected) {
+          all_reduce(one(), {.group = group});
+        }
+      }
+      const Work first = all_reduce(one(), {.group = groups[rank == 0 ? 0 : 1], .async_op = true});
+      all_reduce(one(), {.group = groups[rank == 0 ? 1 : 0], .async_op = true}).wait();
+      first.wait();
+    };
+  };
+  const Report report = run(nccl(2), cross(false));
+  CHECK(kind(report) == "deadlock order_crossing");
+  CHECK(culprits(report) == "0-1");
+  CHECK_THAT(finding(report).on_backend, Contains("ncclCommInitRank"));
+  CHECK(kind(run(nccl(2), cross(true))) == "ok");
+  CHECK(kind(nccl_job.run_eagerly(2, cross(false))) == "ok");
+  CHECK(kind(run(gloo(2), cross(false))) == "ok");
+}
+
 TEST_CASE("a first message in no batch holds up its host until the other rank comes", "[first_use][fiber]") {
   const auto send_and_report = [](Rank rank) {
     if (rank == 0) {

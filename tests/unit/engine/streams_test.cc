@@ -38,14 +38,16 @@ void say(const std::string& text) { this_rank().backend->observer().print(text);
 }  // namespace
 
 TEST_CASE("on nccl the host runs past a collective that never completes", "[streams][fiber]") {
-  const Report report = run(2, [](Rank rank) {
-    if (rank == 0) {
-      all_reduce(ones());
-      say("queued");
-      synchronize();
-      say("never");
-    }
-  });
+  const Report report = run(2,
+                            [](Rank rank) {
+                              if (rank == 0) {
+                                all_reduce(ones());
+                                say("queued");
+                                synchronize();
+                                say("never");
+                              }
+                            },
+                            {.eager_communicators = true});
   CHECK(kind(report) == "deadlock");
   CHECK(lines_of(report, 0) == std::vector<std::string>{"queued"});
 }
@@ -115,6 +117,7 @@ TEST_CASE("a barrier's host waits", "[streams][fiber]") {
 TEST_CASE("two groups in opposite orders get through when nothing orders their calls", "[streams][fiber]") {
   sim::Options options;
   options.groups = {{"a", {0, 1}}, {"b", {0, 1}}};
+  options.eager_communicators = true;
   const auto program = [](bool wait_at_once) {
     return [wait_at_once](Rank rank) {
       const char* const mine = rank == 0 ? "a" : "b";
@@ -227,11 +230,13 @@ TEST_CASE("2,000 calls in flight over 3 groups and 4 streams complete", "[stream
 }
 
 TEST_CASE("a call that nobody waits for does not keep its process", "[streams][fiber]") {
-  const Report report = run(2, [](Rank rank) {
-    if (rank == 0) {
-      all_reduce(ones(), {.async_op = true});
-    }
-  });
+  const Report report = run(2,
+                            [](Rank rank) {
+                              if (rank == 0) {
+                                all_reduce(ones(), {.async_op = true});
+                              }
+                            },
+                            {.eager_communicators = true});
   CHECK(kind(report) != "deadlock");
 }
 

@@ -36,7 +36,8 @@ TEST_CASE("a wait with a limit that is kept is a wait", "[fiber][timeout]") {
 }
 
 TEST_CASE("a limit on a wait for nobody tells who is missing", "[fiber][timeout]") {
-  const Report report = sim::run({.world_size = 2, .backend = "nccl"}, [](Rank rank) {
+  const sim::Options options{.world_size = 2, .backend = "nccl", .eager_communicators = true};
+  const Report report = sim::run(options, [](Rank rank) {
     if (rank == 0) {
       all_reduce(Tensor::ones({1}, Dtype::float32, this_rank().device), {.async_op = true}).wait(second);
     }

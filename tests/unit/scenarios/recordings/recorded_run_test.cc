@@ -68,7 +68,8 @@ TEST_CASE("a recorder lists the groups that its rank has used", "[recordings][fi
 TEST_CASE("what a watchdog has given up on is retired, and what it has not is not", "[recordings][fiber]") {
   const std::string calls =
       R"({"all_reduce": {"numel": 8, "dtype": "bfloat16", "async_op": true, "as": "w"}})";
-  const RecordedRun hang = record(R"({"world_size": 2, "timeout": "30s", "programs": {"0": [)" + calls +
+  const std::string job = R"({"world_size": 2, "communicators": "eager", )";
+  const RecordedRun hang = record(job + R"("timeout": "30s", "programs": {"0": [)" + calls +
                                   R"(, {"wait": "w"}, {"synchronize": true}], "1": []}})");
   REQUIRE(hang.job.ranks[0].records.size() == 1);
   CHECK(hang.job.ranks[0].records[0].retired);
@@ -78,8 +79,7 @@ TEST_CASE("what a watchdog has given up on is retired, and what it has not is no
   CHECK(hang.job.ranks[0].status[0].completed == -1);
   CHECK(hang.job.calls[0].input_dtypes == std::vector<std::string>{"BFloat16"});
 
-  const RecordedRun forgotten =
-      record(R"({"world_size": 2, "programs": {"0": [)" + calls + R"(], "1": []}})");
+  const RecordedRun forgotten = record(job + R"("programs": {"0": [)" + calls + R"(], "1": []}})");
   REQUIRE(forgotten.job.ranks[0].records.size() == 1);
   CHECK_FALSE(forgotten.job.ranks[0].records[0].retired);
 }

@@ -259,9 +259,10 @@ TEST_CASE("a call that never completes and that nobody waits for is a leak", "[s
       "0": [{"isend": {"dst": 1}}], "1": []}})");
   CHECK(outcome_of(report) == "resource_leak/work_never_completed 0-1");
   CHECK(finding_of(report.verdict)->suspects == std::vector<Rank>{0, 1});
-  CHECK(outcome_of(R"({"world_size": 4, "program": [
-      {"if": "rank != 3", "do": [{"all_reduce": {"async_op": true}}]}]})") ==
-        "resource_leak/work_never_completed 3");
+  const std::string without_3 =
+      R"("world_size": 4, "program": [{"if": "rank != 3", "do": [{"all_reduce": {"async_op": true}}]}]})";
+  CHECK(outcome_of(R"({"communicators": "eager", )" + without_3) == "resource_leak/work_never_completed 3");
+  CHECK(outcome_of("{" + without_3) == "deadlock/missing_participant 3");  // a first call holds up its host
 }
 
 TEST_CASE("a failed check is a wrong result, unless the program caught it", "[scenarios][fiber]") {
