@@ -177,6 +177,10 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
 
   ProcessGroup manage(GroupCall call) override {
     if (call.op.kind == OpKind::new_group) {
+      if (call.is_on_gloo) {
+        throw NotImplementedError(
+            "real ranks on NCCL have no group on Gloo beside it; that is only simulated");
+      }
       return made_.make(
           call, [this](const GroupMembers& members, Duration timeout) { add_group(members, timeout); });
     }

@@ -25,6 +25,7 @@ struct GroupStatement {
   Operand size;                                // new_subgroups; absent: the GPUs of a host
   std::optional<Duration> timeout;
   bool is_local = false;        // new_group: use_local_synchronization
+  bool is_on_gloo = false;      // new_group, in a job on nccl
   bool everything = false;      // destroy_process_group without a group
   bool wait_all_ranks = false;  // monitored_barrier
   TableIndex label = none;      // of Program::strings

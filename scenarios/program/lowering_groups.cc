@@ -50,6 +50,12 @@ void Lowering::lower_new_group(const Statement& statement) {
     call.ranks = ranks ? ranks->to_vector() : RankList{0};
   }
   read_.given(statement.find("use_local_synchronization"), call.is_local, &ValueReader::flag);
+  if (const auto backend = statement.find("backend")) {
+    call.is_on_gloo = read_.string(*backend, "a backend") == "gloo";
+    if (!call.is_on_gloo && backend->is(JsonType::string)) {
+      read_.error(*backend, "a group has the job's backend, or \"gloo\"");
+    }
+  }
   end_group_call(statement, std::move(call));
 }
 

@@ -114,7 +114,7 @@ std::vector<StatementRule> Lowering::make_statement_rules() {
   const Words kernel{"time", "flops", "bytes", "dtype", "kind", "name", "stream", "jitter"};
   const Words join_arguments{"do", "throw_on_early_termination", "enable", "kwargs"};
   const Words clip{"max_norm", "norm_type"};
-  const Words new_group{"ranks", "as", "timeout", "use_local_synchronization", "label", "site"};
+  const Words new_group{"ranks", "as", "timeout", "backend", "use_local_synchronization", "label", "site"};
   const Words subgroups{"group_size", "as", "timeout", "label", "site"};
   const Words mesh_arguments{"mesh_shape", "mesh_dim_names", "flatten", "label", "site"};
   const Words split{"split_ranks", "group", "as", "timeout", "label", "site"};

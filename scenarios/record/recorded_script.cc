@@ -148,7 +148,13 @@ class ScenarioBuilder {
     }
     const auto has_begun = [](const ScriptRank& rank) { return !rank.backend.empty(); };
     const auto is_eager = [&](const ScriptRank& rank) { return rank.is_eager || !has_begun(rank); };
-    if (std::ranges::any_of(record_.ranks, has_begun) && std::ranges::all_of(record_.ranks, is_eager)) {
+    // A first call holds up the thread that makes it, and a program has one thread for the calls of all.
+    const bool has_threads = traits_of(backend_).connects_at_first_use &&
+                             std::ranges::any_of(record_.ranks, [](const ScriptRank& rank) {
+                               return std::ranges::any_of(rank.calls, &traces::ScriptCall::is_aside);
+                             });
+    if (has_threads ||
+        (std::ranges::any_of(record_.ranks, has_begun) && std::ranges::all_of(record_.ranks, is_eager))) {
       header["communicators"] = "eager";
     }
     if (cluster_ != nullptr) {

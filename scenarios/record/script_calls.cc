@@ -209,6 +209,7 @@ void ScriptCalls::manage(const ScriptCall& call) {
   }
   GroupOptions options;
   options.use_local_synchronization = call.is_local;
+  options.is_on_gloo = call.is_on_gloo;
   const BackendTraits& traits = this_rank().backend->traits();
   if (call.timeout_s > 0) {
     options.timeout = static_cast<Duration>(std::llround(call.timeout_s * 1e9));

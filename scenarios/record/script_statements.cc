@@ -345,6 +345,9 @@ class StatementWriter {
       if (call.is_local) {
         arguments["use_local_synchronization"] = true;
       }
+      if (call.is_on_gloo) {
+        arguments["backend"] = "gloo";
+      }
     } else if (call.op == "split_group") {
       arguments = {{"split_ranks", call.parts}, {"as", group_name(call.group)}};
       if (call.parent != 0) {

@@ -44,8 +44,10 @@ std::int64_t whole_number(const std::string& text) {
 void run_group_call(RankFrame& frame, const GroupStatement& call, Site site) {
   using Kind = GroupStatement::Kind;
   const LabelScope scope(frame, call.label);
-  const GroupOptions options{
-      .timeout = call.timeout, .name = name_of(frame, call), .use_local_synchronization = call.is_local};
+  const GroupOptions options{.timeout = call.timeout,
+                             .name = name_of(frame, call),
+                             .use_local_synchronization = call.is_local,
+                             .is_on_gloo = call.is_on_gloo};
   ProcessGroup made;
   switch (call.kind) {
     case Kind::new_group:

@@ -119,6 +119,7 @@ ProcessGroup new_group(const std::optional<RankList>& ranks, const GroupOptions&
   call.timeout = options.timeout;
   call.timeout_is_default = options.timeout_is_default;
   call.name = options.name;
+  call.is_on_gloo = options.is_on_gloo;
   return manage(std::move(call));
 }
 

@@ -18,6 +18,8 @@ struct GroupOptions {
   std::string name{};  // for reports and find_group; by default g1, g2, ... in order of creation
   // Only members have to call new_group, all equally often. Throws TypeError before 2.x.
   bool use_local_synchronization = false;
+  // new_group(backend="gloo") in a job on NCCL: its calls are simulated as NCCL's, and need no communicator.
+  bool is_on_gloo = false;
 };
 
 // Makes a group of the given global ranks, in ascending order; of all ranks if there is no list. All ranks of the world

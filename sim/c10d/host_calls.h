@@ -25,6 +25,7 @@ struct GroupCall {
   bool timeout_is_default = false;    // the program did not name it
   std::string name{};                 // empty: the backend chooses one
   bool is_local = false;              // new_group: a call of the members only
+  bool is_on_gloo = false;            // new_group: in a job on NCCL. Members are connected when it is made
 };
 
 struct StoreCall {

@@ -81,8 +81,8 @@ ProcessGroup Engine::make_group(GroupCall call) {
   }
   const ProcessGroup made =
       group_calls_.made(op, call.name, seq, [&](const std::string& name, const RankList& ranks) {
-        return add_group(name, ranks, call.timeout.value_or(0),
-                         splits);  // ncclCommSplit makes the communicator
+        // ncclCommSplit makes the communicator, and new_group the connections of Gloo.
+        return add_group(name, ranks, call.timeout.value_or(0), splits || call.is_on_gloo);
       });
   if (made.is_member()) {
     run_.learned(run_.scheduler->running(), made.id());
@@ -96,7 +96,7 @@ ProcessGroup Engine::make_local_group(GroupCall call) {
   const RankList members = call.ranks.front().empty() ? run_.members.front().ranks : call.ranks.front();
   const GroupId group =
       group_calls_.local_group(members, call.name, [&](const std::string& name, const RankList& ranks) {
-        return add_group(name, ranks, call.timeout.value_or(0), false);
+        return add_group(name, ranks, call.timeout.value_or(0), call.is_on_gloo);
       });
   Op op = call.op;
   op.group = group;

@@ -184,6 +184,25 @@ TEST_CASE("groups on Gloo beside NCCL, factors of sums and what asks for NCCL do
   CHECK_THAT(sparse.err, Contains("all_reduce of sparse tensors cannot be recorded"));
 }
 
+TEST_CASE("the first call on a group holds up its rank, and in a rank with threads only one of them",
+          "[record][gpu]") {
+  if (!has_torch()) {
+    return;
+  }
+  const Shell shell;
+  const Outcome crossed = record(shell, "crosses_first_calls", "-n 2 --simulate");
+  INFO(crossed.out << crossed.err);
+  CHECK(crossed.code == 1);
+  CHECK_THAT(crossed.out,
+             Contains("rank 0 waits in all_reduce #0 on g1 for rank 1, and rank 1 in all_reduce #0 on g2"));
+  CHECK_THAT(crossed.out, Contains("ncclCommInitRank"));
+  CHECK_THAT(shell.rollcall("run out.json").out, Contains("rank 0 waits in all_reduce #0 on g1 for rank 1"));
+  const Outcome threads = record(shell, "calls_first_in_threads", "-n 3 --simulate");
+  INFO(threads.out << threads.err);
+  CHECK(threads.code == 0);
+  CHECK(shell.rollcall("run out.json").code == 0);
+}
+
 TEST_CASE("nothing is pretended for a script on CPUs, although torch itself asks for GPUs", "[record][gpu]") {
   if (!has_torch()) {
     return;

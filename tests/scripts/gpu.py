@@ -272,9 +272,42 @@ def mixes_backends():
     hosts = dist.new_group(backend="gloo")
     assert dist.get_backend(hosts) == "gloo"
     dist.monitored_barrier(hosts)
+    pair = [dist.new_group(backend="gloo") for _ in range(2)]  # connected when they are made: first calls may cross
+    works = [dist.all_reduce(torch.ones(2), group=each, async_op=True) for each in (pair if RANK == 0 else pair[::-1])]
+    for work in works:
+        work.wait()
     tensor = torch.ones(4, device="cuda")
     dist.all_reduce(tensor)
     assert tensor.tolist() == [float(dist.get_world_size())] * 4
+
+
+def crosses_first_calls():
+    """The first call on a group makes its communicator, which holds up even an asynchronous call."""
+    begin()
+    pair = [dist.new_group() for _ in range(2)]
+    tensors = [torch.ones(4, device="cuda") for _ in pair]
+    order = (0, 1) if RANK == 0 else (1, 0)
+    works = [dist.all_reduce(tensors[each], group=pair[each], async_op=True) for each in order]
+    for work in works:
+        work.wait()
+    torch.cuda.synchronize()
+
+
+def calls_first_in_threads():
+    """A thread that is held up by its first call does not hold up another one."""
+    begin()
+    own = dist.new_group()
+
+    def reduce_often(group):
+        torch.cuda.set_device(LOCAL_RANK)
+        for _ in range(3):
+            tensor = torch.ones(4, device="cuda")
+            dist.all_reduce(tensor, group=group)
+            assert tensor.tolist() == [float(dist.get_world_size())] * 4
+    aside = threading.Thread(target=reduce_often, args=(own,))
+    aside.start()
+    reduce_often(None)
+    aside.join()
 
 
 def scales_first():

@@ -452,6 +452,7 @@ ScriptCall script_call(const Value& description) {
     call.parts.push_back(counts_of(&parts[i]));
   }
   call.is_local = is_true(find(description, "local"));
+  call.is_on_gloo = is_true(find(description, "on_gloo"));
   call.wait_all_ranks = is_true(find(description, "wait_all_ranks"));
   call.timeout_s = real_or(find(description, "timeout"), 0);
   call.site = script_site(find(description, "site"));

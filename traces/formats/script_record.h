@@ -52,7 +52,8 @@ struct ScriptCall {
   std::vector<Rank> ranks;                       // of a new_group, or of the rank's own part of a split_group
   std::int64_t parent = 0;                       // of a split_group: the group that is split
   std::vector<std::vector<std::int64_t>> parts;  // of a split_group: ranks inside the parent
-  bool is_local = false;  // a new_group known only to its members (use_local_synchronization)
+  bool is_local = false;    // a new_group known only to its members (use_local_synchronization)
+  bool is_on_gloo = false;  // a new_group on Gloo in a job on NCCL
   bool wait_all_ranks = false;
   bool is_aside = false;  // made by a thread other than the main one
   double timeout_s = 0;   // 0: the default
@@ -180,10 +181,10 @@ struct ScriptRank {
   bool calls_in_threads = false;           // several threads, which may make calls at the same time
   // Two collectives of one group, of `calls`: while one thread waited in the first, another made the second.
   std::optional<std::pair<std::uint32_t, std::uint32_t>> overlap{};
-  std::vector<ScriptFrame> stack;          // where it was when it was asked, innermost first
-  bool waits = false;                      // in a call, when it was asked
-  ScriptSite place;                        // the user's line there
-  std::size_t trains_from = 0;             // the event that its first optimizer step came before
+  std::vector<ScriptFrame> stack;  // where it was when it was asked, innermost first
+  bool waits = false;              // in a call, when it was asked
+  ScriptSite place;                // the user's line there
+  std::size_t trains_from = 0;     // the event that its first optimizer step came before
   ScriptTraining training;
   ScriptEnd end;
 };

@@ -150,9 +150,9 @@ TEST_CASE("a first collective holds up its host until every member has made a fi
 }
 
 TEST_CASE("crossed collectives of two groups are a deadlock if they are the first", "[first_use][fiber]") {
-  const auto cross = [](bool are_connected) {
-    return [are_connected](Rank rank) {
-      const std::array groups{new_group(RankList{0, 1}), new_group(RankList{0, 1})};
+  const auto cross = [](bool are_connected, const GroupOptions& options = {}) {
+    return [=](Rank rank) {
+      const std::array groups{new_group(RankList{0, 1}, options), new_group(RankList{0, 1}, options)};
       for (const ProcessGroup& group : groups) {
         if (are_connected) {
           all_reduce(one(), {.group = group});
@@ -168,6 +168,7 @@ TEST_CASE("crossed collectives of two groups are a deadlock if they are the firs
   CHECK(culprits(report) == "0-1");
   CHECK_THAT(finding(report).on_backend, Contains("ncclCommInitRank"));
   CHECK(kind(run(nccl(2), cross(true))) == "ok");
+  CHECK(kind(run(nccl(2), cross(false, {.is_on_gloo = true}))) == "ok");
   CHECK(kind(nccl_job.run_eagerly(2, cross(false))) == "ok");
   CHECK(kind(run(gloo(2), cross(false))) == "ok");
 }

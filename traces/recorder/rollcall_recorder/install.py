@@ -206,6 +206,11 @@ def _backend_of(requested):
     return text, _DEVICES.get(text, ("cpu", "cuda"))
 
 
+def is_on_gloo(of_job, backend=None, *_rest, **_named):
+    """True for the arguments of a new_group that asks for Gloo in a job on NCCL."""
+    return "nccl" in str(of_job or "") and str(backend or "").lower() == "gloo"
+
+
 def has_gpu():
     """True if there is a GPU, or if the script uses a pretended one."""
     gpus = device_claims.gpus()
@@ -309,7 +314,8 @@ def _replace_new_group(rank):
             raise
         members = sorted(ranks) if ranks is not None else None
         number = rank.next_group
-        rank.host_call("new_group", number, members=members, caller=sys._getframe(1), is_local=is_local, **_seconds(timeout))
+        rank.host_call("new_group", number, members=members, caller=sys._getframe(1), is_local=is_local,
+                       is_on_gloo=is_on_gloo(rank.backend, *rest, **named), **_seconds(timeout))
         if is_local:
             rank.next_group = before
         rank.answers.new_group(number, members, timeout)

@@ -263,7 +263,8 @@ def _replace_groups(process):
         is_local = bool(named.get("use_local_synchronization"))
         before, rank.next_group = rank.next_group, rank.number_of_group(ranks, is_local)
         members = sorted(ranks) if ranks is not None else None
-        rank.host_call("new_group", rank.next_group, members=members, caller=sys._getframe(1), is_local=is_local)
+        rank.host_call("new_group", rank.next_group, members=members, caller=sys._getframe(1), is_local=is_local,
+                       is_on_gloo=install.is_on_gloo(process.backend, *rest[1:], **named))
         try:
             group = new(ranks, *rest, **named)
         finally:
