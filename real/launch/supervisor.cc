@@ -25,6 +25,8 @@ constexpr Duration most_connecting = 60 * second;
 
 // How often the state is checked when nothing happens.
 constexpr Duration glance = 50 * millisecond;
+// Ranks are looked at one after the other, so work that passes to one that has been looked at is overlooked once.
+constexpr int glances_to_be_sure = 2;
 
 std::string error_file(const PrivateFolder& folder, Rank rank) {
   return fmt::format("{}/rank-{}.err", folder.path(), rank);
@@ -95,7 +97,8 @@ RunLog Supervisor::run() {
       look();
       const Time now = clock_.now();
       const bool late = connected_at_ >= 0 ? now > connected_at_ + options_.deadline : now > most_connecting;
-      if (late || is_hopeless(silence_)) {
+      hopeless_glances_ = is_hopeless(silence_) ? hopeless_glances_ + 1 : 0;
+      if (late || hopeless_glances_ == glances_to_be_sure) {
         log_.timed_out = late;
         break;
       }

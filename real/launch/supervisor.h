@@ -62,8 +62,9 @@ class Supervisor {
   std::optional<PrivateFolder> folder_{std::in_place};
   std::vector<Child> children_;  // by rank
   RunLog log_;
-  bool heard_ = false;    // whether the last check heard a rank
-  Duration silence_ = 0;  // since a rank was heard
+  bool heard_ = false;        // whether the last check heard a rank
+  Duration silence_ = 0;      // since a rank was heard
+  int hopeless_glances_ = 0;  // in a row
   Time connected_at_ = -1;
 };
 
