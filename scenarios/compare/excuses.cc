@@ -1,7 +1,6 @@
 #include "scenarios/compare/excuses.h"
 
 #include <algorithm>
-#include <functional>
 #include <optional>
 #include <regex>
 #include <string_view>
@@ -214,15 +213,13 @@ std::optional<Excuse> met_on_nccl(const Facts& simulated, const Facts& real) {
   return Excuse{"which ranks of calls that do not fit go on is chance: NCCL does not compare calls", "ranks"};
 }
 
-// True if a send that waits on one side has ended on the other.
+// True if a send that waits in the simulator has ended on the real ranks.
 bool ended_before_its_receive(const RankFact& simulated, const RankFact& real) {
-  constexpr auto is_send = [](const CallFact& call) {
-    return call.call.starts_with("send(") || call.call.starts_with("isend(");
-  };
   for (std::size_t i = 0; i < std::min(simulated.calls.size(), real.calls.size()); ++i) {
-    const CallFact& waits = simulated.calls[i];
-    if (is_send(waits) && waits.call == real.calls[i].call && waits.outcome == "pending" &&
-        real.calls[i].outcome == "completed") {
+    const CallFact& a = simulated.calls[i];
+    const CallFact& b = real.calls[i];
+    const bool is_send = a.call.starts_with("send(") || a.call.starts_with("isend(");
+    if (is_send && a.call == b.call && a.outcome == "pending" && b.outcome == "completed") {
       return true;
     }
   }
@@ -231,15 +228,20 @@ bool ended_before_its_receive(const RankFact& simulated, const RankFact& real) {
 
 // A send ends when NCCL's buffers have its message, and small ones fit.
 std::optional<Excuse> sent_into_buffers(const Facts& simulated, const Facts& real) {
-  const bool is_other_verdict = simulated.kind == FindingKind::send_send && real.kind != simulated.kind;
-  const bool goes_on =
-      simulated.kind == real.kind && simulated.ranks.size() == real.ranks.size() &&
-      !std::ranges::equal(simulated.ranks, real.ranks, std::not_fn(ended_before_its_receive));
-  if (traits_of(real.backend).device != DeviceType::cuda || (!is_other_verdict && !goes_on)) {
+  const std::string because =
+      "messages that fit NCCL's buffers are sent before their receives; larger ones are not";
+  if (traits_of(real.backend).device != DeviceType::cuda) {
     return std::nullopt;
   }
-  return Excuse{"messages that fit NCCL's buffers are sent before their receives; larger ones are not",
-                is_other_verdict ? "verdict" : "ranks"};
+  if (simulated.kind != real.kind) {
+    return simulated.kind == FindingKind::send_send ? std::optional(Excuse{because}) : std::nullopt;
+  }
+  for (std::size_t rank = 0; rank < std::min(simulated.ranks.size(), real.ranks.size()); ++rank) {
+    if (ended_before_its_receive(simulated.ranks[rank], real.ranks[rank])) {
+      return Excuse{because, "ranks"};
+    }
+  }
+  return std::nullopt;
 }
 
 constexpr auto excuses = {

@@ -193,9 +193,8 @@ void word_timeout_in_store(const RankSet& gave_up, Finding& finding) {
 
 std::string communicator_hang_on_backend() {
   return "the waiting ranks block inside ncclCommInitRank, where no watchdog covers them; where rank 0 of "
-         "the group "
-         "is missing, they wait for its ncclUniqueId until the store's timeout and raise \"store->get('0') "
-         "got error\"";
+         "the group is missing, they wait for its ncclUniqueId until the store's timeout and raise "
+         "\"store->get('0') got error\"";
 }
 
 std::string host_hang_on_backend(const Evidence& evidence, const std::string& op) {

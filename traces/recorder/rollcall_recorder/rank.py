@@ -146,7 +146,8 @@ class Rank:
         self.local_groups[key] = again = self.local_groups.get(key, 0) + 1
         return _LOCAL + zlib.crc32(f"{key} {again}".encode())
 
-    def host_call(self, op, number, caller, members=None, timeout_s=None, is_local=False, parent=None, parts=None, is_on_gloo=False):
+    def host_call(self, op, number, caller, members=None, timeout_s=None, is_local=False, parent=None, parts=None,
+                  is_on_gloo=False):
         """Writes down a call about a group. `parts`: the ranks of the new groups inside `parent`, if it splits one."""
         site = call_site(caller)
         key = (op, number, site.key())
