@@ -71,7 +71,8 @@ ExitCode no_dumps(const traces::ReadResult& input, const std::vector<std::string
     // If nothing can be read from the file, the reader has said why.
     const bool says_something =
         std::filesystem::is_directory(paths.front(), missing) || !traces::beginning_of(paths.front()).empty();
-    if (says_something && subject != Subject::dumps && subject != Subject::trace) {
+    if (says_something && subject != Subject::dumps && subject != Subject::trace &&
+        subject != Subject::nothing) {
       throw UsageError(fmt::format("'{}' is {}", paths.front(), advice_on(subject, paths.front())));
     }
   }

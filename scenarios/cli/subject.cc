@@ -26,7 +26,7 @@ struct SubjectRow {
 };
 
 // The user may choose a script's number of ranks; four show most mistakes.
-constexpr std::array<SubjectRow, 8> rows = {{
+constexpr std::array<SubjectRow, 9> rows = {{
     {Subject::scenario, "a scenario", "run", "simulates it"},
     {Subject::scenarios, "a directory of scenarios", "test", "runs them as tests"},
     {Subject::script, "a Python script", "record -n 4", "runs it on 4 simulated ranks"},
@@ -34,6 +34,7 @@ constexpr std::array<SubjectRow, 8> rows = {{
     {Subject::trace, "a trace", "view", "writes it as a page"},
     {Subject::report, "a report of rollcall", "view", "writes it as a page"},
     {Subject::page, "a page for a browser", "", ""},
+    {Subject::nothing, "a directory without files", "", ""},
     {Subject::times, "a table of measured times", "slow", "looks for what is slow"},
 }};
 
@@ -80,14 +81,17 @@ bool is_python(const fs::path& path, std::string_view start) {
   return path.extension() == ".py" || (first.starts_with("#!") && has(first, "python"));
 }
 
-// Logs may begin with a bracket as well: "[rank1]: ...", "[2026-11-23 ...".
+// Logs may begin with a bracket or a brace as well: "[rank1]: ...", "[2026-11-23 ...", "{'loss': 0.3}".
 bool begins_as_json(std::string_view start) {
   constexpr std::string_view blank = " \t\r\n";
   const std::size_t first = start.find_first_not_of(blank);
-  if (first == start.npos || start[first] != '[') {
-    return first != start.npos && (start[first] == '{' || start[first] == '/');
+  if (first == start.npos || (start[first] != '[' && start[first] != '{')) {
+    return first != start.npos && start[first] == '/';
   }
   const std::size_t second = start.find_first_not_of(blank, first + 1);
+  if (start[first] == '{') {  // a log may begin with a dictionary of Python: {'loss': 0.3}
+    return second == start.npos || start[second] != '\'';
+  }
   return second != start.npos && std::string_view("{[\"]").find(start[second]) != std::string_view::npos;
 }
 
@@ -130,9 +134,15 @@ Subject subject_of_directory(const std::string& path) {
   if (has_dump) {
     return Subject::dumps;
   }
-  const fs::recursive_directory_iterator below(path, fs::directory_options::skip_permission_denied, error);
-  return std::ranges::any_of(begin(below), end(below), is_scenario_file) ? Subject::scenarios
-                                                                         : Subject::dumps;
+  bool has_file = false;
+  for (const fs::directory_entry& entry :
+       fs::recursive_directory_iterator(path, fs::directory_options::skip_permission_denied, error)) {
+    if (is_scenario_file(entry)) {
+      return Subject::scenarios;
+    }
+    has_file = has_file || !entry.is_directory(error);
+  }
+  return has_file ? Subject::dumps : Subject::nothing;
 }
 
 std::vector<std::string> split_words(std::string_view text) {

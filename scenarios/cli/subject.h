@@ -18,6 +18,7 @@ enum class Subject : std::uint8_t {
   trace,      // from a profiler or rollcall; or a directory with one file per rank
   report,     // from rollcall, as JSON
   page,       // from rollcall, as HTML
+  nothing,    // a directory without files
   times,      // measured: a table of nccl-tests or PARAM, or the format of docs/slow.md
 };
 
@@ -28,7 +29,7 @@ Subject subject_of(const std::string& path);
 std::string_view noun_of(Subject subject);
 
 // The obvious command for it, without "rollcall": {"record", "-n", "4", "train.py"}. Empty for a page,
-// which a browser shows.
+// which a browser shows, and for nothing.
 std::vector<std::string> command_for(Subject subject, const std::string& path);
 
 // "a Python script; `rollcall record -n 4 train.py` runs it"

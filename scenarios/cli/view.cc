@@ -81,6 +81,7 @@ PageKind page_kind_of(const std::string& path) {
       throw UsageError(fmt::format("'{}' is already a page; open it in a browser", path));
     case Subject::scenarios:
     case Subject::script:
+    case Subject::nothing:
     case Subject::times:
       throw UsageError(fmt::format("'{}' is {}", path, advice_on(subject, path)));
   }

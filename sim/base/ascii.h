@@ -1,12 +1,14 @@
 #pragma once
 
-// The case of ASCII letters, which no locale changes. Loggers, tuners and people spell names as they like.
+// Digits, and the case of ASCII letters, which no locale changes. Loggers, tuners and people spell names as they like.
 
 #include <algorithm>
 #include <string>
 #include <string_view>
 
 namespace rollcall {
+
+constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 constexpr char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 

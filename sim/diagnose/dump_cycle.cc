@@ -303,7 +303,7 @@ class CycleJudge {
       finding.cause =
           fmt::format("{} in {} groups wait for each other, each behind a call the other has not reached",
                       ranks_phrase(ranks_), group_count());
-      finding.advice = "issue collectives of different groups in the same order on every rank";
+      finding.advice = groups_in_one_order;
     }
     add_departures(diagnosis);
     if (!is_order_known && narrow == nullptr) {

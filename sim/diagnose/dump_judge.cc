@@ -1,4 +1,5 @@
 #include "sim/diagnose/dump_judge.h"
+#include "sim/diagnose/log_calls.h"
 
 #include <algorithm>
 #include <array>
@@ -229,6 +230,44 @@ void clear_ranks_in_calls(const DumpCase& investigation, Diagnosis& diagnosis) {
   diagnosis.would_settle = {fmt::format("the lines in which {}: which ranks those calls need", they_wait)};
 }
 
+// What a fact says of its ranks, with a verb; empty if it does not say what they did.
+std::string act_of(const LogFact& fact, bool are_many) {
+  const std::string at = fact.site.empty() ? "" : " at " + fact.site;
+  switch (fact.kind) {
+    case LogFact::Kind::stack:
+      return fmt::format("{} in {}{}{}", are_many ? "are" : "is", fact.op.empty() ? fact.text : fact.op, at,
+                         fact.op.empty() ? ", in no call" : "");
+    case LogFact::Kind::timed_out:
+      return fmt::format("{} in {}{}{}, which timed out", are_many ? "wait" : "waits", call_text(fact),
+                         fact.group.empty() ? "" : " on " + fact.group, at);
+    case LogFact::Kind::gave_up:
+    case LogFact::Kind::lost_peer:
+      return fmt::format("{} \"{}\"{}", are_many ? "report" : "reports", fact.text, at);
+    default:
+      return "";
+  }
+}
+
+// Equal acts once, with the first place that tells of them.
+void list_what_is_known(const std::vector<LogFact>& facts, std::vector<std::string>& evidence) {
+  struct Act {
+    const LogFact* first = nullptr;
+    RankSet ranks;
+  };
+  std::map<std::string, Act> acts;
+  for (const LogFact& fact : facts) {
+    const std::string act = fact.ranks.empty() ? "" : act_of(fact, false);
+    if (!act.empty()) {
+      Act& known = acts.try_emplace(act, Act{&fact, {}}).first->second;
+      known.ranks.insert(fact.ranks);
+    }
+  }
+  for (const auto& [text, act] : acts) {
+    evidence.push_back(fmt::format("{}: {} {}", act.first->place(), ranks_phrase(act.ranks),
+                                   act_of(*act.first, is_plural(act.ranks))));
+  }
+}
+
 // A job that waits, or has given up, is not healthy: it is only unknown which rank is to blame.
 void say_nothing_found(const JobDump& job, Diagnosis& diagnosis) {
   diagnosis.finding.kind = FindingKind::no_fault;
@@ -240,20 +279,7 @@ void say_nothing_found(const JobDump& job, Diagnosis& diagnosis) {
       : log_shows_failure(job.facts)
           ? "a log says that calls failed, and nothing that was read says who is to blame"
           : "nothing that was read blames any rank, and nothing shows that the job is running";
-  using Seen = std::pair<std::string, RankSet>;  // the first stack there, and all ranks
-  std::map<std::string, Seen> places;
-  for (const LogFact& fact : job.facts) {
-    if (fact.kind == LogFact::Kind::stack) {
-      const std::string where =
-          fmt::format("{}{}{}", fact.op.empty() ? fact.text : fact.op,
-                      fact.site.empty() ? "" : " at " + fact.site, fact.op.empty() ? ", in no call" : "");
-      places.try_emplace(where, fact.place(), RankSet()).first->second.second.insert(fact.ranks);
-    }
-  }
-  for (const auto& [where, seen] : places) {
-    diagnosis.evidence.push_back(
-        fmt::format("{}: {} in {}", seen.first, with_verb(seen.second, "is", "are"), where));
-  }
+  list_what_is_known(job.facts, diagnosis.evidence);
 }
 
 // If there are stacks of all ranks, asking for stacks does not help.

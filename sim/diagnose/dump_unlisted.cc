@@ -49,7 +49,7 @@ std::optional<Diagnosis> judge_unlisted(const DumpCase& job) {
     finding.headline =
         fmt::format("{} wait in different groups for members that are not listed", ranks_phrase(waiting));
     finding.cause = "each may wait for another that uses its groups in a different order";
-    finding.advice = "use the groups in the same order on all ranks";
+    finding.advice = groups_in_one_order;
   } else {
     finding.headline = fmt::format(
         "all other ranks wait, in groups whose members are not listed; {} does not", ranks_phrase(free));

@@ -17,9 +17,15 @@ constexpr std::string_view a_worker_is_gone =
     "bus error means that /dev/shm is full (docker run --shm-size), and num_workers=0 shows errors of the "
     "data set";
 
-// The words are those of torch/csrc/distributed/c10d/reducer.cpp, c10's allocators, torch/utils/data/dataloader.py,
-// traces/logs/python_errors.cc ("from a DataLoader worker"), CUDA's cudaGetErrorString, and the C library's strerror.
-constexpr std::array<ErrorAdvice, 11> rows = {{
+constexpr std::string_view a_link_failed =
+    "check whether the peer that is named was still there; if it was, look at the network between these two: "
+    "the state "
+    "of both ports (ibstat, ethtool), their counters, and the routes and MTU of RoCE";
+
+// The words are those of NCCL's transport/net_ib, torch/csrc/distributed/c10d/reducer.cpp, c10's allocators,
+// torch/utils/data/dataloader.py, traces/logs/python_errors.cc ("from a DataLoader worker"), CUDA's cudaGetErrorString,
+// and the C library's strerror.
+constexpr std::array<ErrorAdvice, 14> rows = {{
     {"CUDA out of memory",
      "give this rank fewer or shorter samples at a time, or free its GPU of what else is there; `rollcall "
      "predict` says how much memory a step needs"},
@@ -38,6 +44,9 @@ constexpr std::array<ErrorAdvice, 11> rows = {{
     {"illegal memory access",
      "run the rank with CUDA_LAUNCH_BLOCKING=1, so that the error is raised where it happens, or under "
      "compute-sanitizer"},
+    {"completion from peer", a_link_failed},
+    {"Got async event", a_link_failed},
+    {"network error", a_link_failed},
     {"ECC error", "take this GPU out of the job: its memory is damaged"},
     {"DataLoader worker (pid", a_worker_is_gone},
     {"from a DataLoader worker", a_worker_is_gone},
@@ -47,13 +56,50 @@ constexpr std::array<ErrorAdvice, 11> rows = {{
      "torch.multiprocessing.set_sharing_strategy('file_system')"},
 }};
 
+constexpr std::string_view a_kill =
+    "look for a kill for lack of memory in the kernel's log (dmesg), and for a limit of the container or of "
+    "Slurm; the "
+    "errors of the other ranks follow from it";
+constexpr std::string_view a_bad_access =
+    "look at the rank's core dump, or run it with python -X faulthandler; the errors of the other ranks "
+    "follow from it";
+
+// The words are those of torchrun, Python's signal module, the shell and Slurm.
+constexpr std::array<ErrorAdvice, 9> rows_of_ends = {{
+    {"SIGKILL", a_kill},
+    {"exit code -9 ", a_kill},
+    {"(Killed)", a_kill},
+    {"Out Of Memory", a_kill},
+    {"SIGSEGV", a_bad_access},
+    {"exit code -11 ", a_bad_access},
+    {"Segmentation fault", a_bad_access},
+    {"SIGBUS",
+     "see whether /dev/shm is full (docker run --shm-size): then a process that uses it gets a bus error"},
+    {"SIGABRT", "read what the rank printed last: an assertion, or an exception of C++, ended it"},
+}};
+
+template <typename Rows>
+std::string advice_in(const Rows& rows, std::string_view text, std::string_view otherwise) {
+  const auto row = std::ranges::find_if(
+      rows, [text](const ErrorAdvice& known) { return text.find(known.words) != std::string_view::npos; });
+  return std::string(row == rows.end() ? otherwise : row->advice);
+}
+
 }  // namespace
 
 std::string advice_on_error(std::string_view text) {
-  const auto row = std::ranges::find_if(
-      rows, [text](const ErrorAdvice& known) { return text.find(known.words) != std::string_view::npos; });
-  return row == rows.end() ? "fix that error first; the errors of the other ranks follow from it"
-                           : std::string(row->advice);
+  return advice_in(rows, text, "fix that error first; the errors of the other ranks follow from it");
+}
+
+std::string advice_on_end(std::string_view text) {
+  return advice_in(
+      rows_of_ends, text,
+      "read what the rank printed last, and the kernel's log for a kill; the errors of the other ranks "
+      "follow from it");
+}
+
+std::string advice_on_nccl_failure(std::string_view text) {
+  return advice_in(rows, text, "look at the process that the line names, and at the peer that it speaks of");
 }
 
 }  // namespace rollcall::check

@@ -17,6 +17,7 @@ struct LogFact {
     barrier_missing,  // monitored_barrier: ranks that did not arrive
     named_missing,    // monitored_barrier: the rank that named these
     timed_out,        // the watchdog: a call of this rank that did not finish
+    told_of_timeout,  // another rank's watchdog: likewise, and neither the call nor its group is known
     progress,  // the watchdog: the last call this rank has enqueued, and in `count` the last it has completed
     not_joined,     // TORCH_NCCL_DESYNC_DEBUG: ranks that did not make call `seq`
     not_finished,   // likewise: ranks that made it, and for which it did not end
@@ -35,6 +36,7 @@ struct LogFact {
     first_to_fail,  // torchelastic: the rank whose failure was observed first
     outlived,       // torchelastic ended this rank's process after another had failed: until then, it ran
     stack,          // where this rank's program is: in a call (`op`), or elsewhere (`op` is empty)
+    nccl_failed,    // NCCL warned that a call of its own failed: `ranks` is empty, `text` names host and GPU
     device_error,   // the kernel's log: a GPU reported an error
     ended,          // the process of this rank was killed, or failed; `text` says how
     exited,         // the process of this rank has ended without failing
@@ -50,9 +52,10 @@ struct LogFact {
   // 0: unknown.
   std::int64_t count = 0;
   std::int64_t expected = 0;
-  std::string group;  // as the line names it; may be empty. DETAIL: the writer's number in its group
-  std::string op;     // "ALLREDUCE"
-  std::string shape;  // "[2, 3]"
+  bool is_local = false;  // first_to_fail: the number is that of a rank on its machine
+  std::string group;      // as the line names it; may be empty. DETAIL: the writer's number in its group
+  std::string op;         // "ALLREDUCE"
+  std::string shape;      // "[2, 3]"
   std::string dtype;
   std::string text;                 // the text of the line
   std::string site;                 // of the user's code: "train.py:12"

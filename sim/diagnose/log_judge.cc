@@ -24,8 +24,8 @@ bool has(const std::vector<LogFact>& facts, Kind kind) {
 }  // namespace
 
 bool log_shows_timeout(const std::vector<LogFact>& facts) {
-  constexpr Kind kinds[] = {Kind::timed_out, Kind::barrier_missing, Kind::not_joined, Kind::not_finished,
-                            Kind::gave_up};
+  constexpr Kind kinds[] = {Kind::timed_out,    Kind::barrier_missing, Kind::not_joined,
+                            Kind::not_finished, Kind::gave_up,         Kind::told_of_timeout};
   return std::ranges::any_of(kinds, [&facts](Kind kind) { return has(facts, kind); });
 }
 
@@ -91,7 +91,7 @@ class LogJudge {
       return diagnosis;
     }
     for (const auto judge : {judge_store_barriers, judge_silence, judge_host_stacks, judge_devices,
-                             judge_logged_errors, judge_unplaced_errors}) {
+                             judge_logged_errors, judge_nccl_failures, judge_unplaced_errors}) {
       if (std::optional<Diagnosis> diagnosis = judge(facts_)) {
         return diagnosis;
       }
@@ -183,12 +183,20 @@ class LogJudge {
     const auto& [high, ahead] = *by_seq.rbegin();
     const bool is_extra = ahead.size() < behind.size();
     const RankSet& odd = is_extra ? ahead : behind;
-    Diagnosis diagnosis = diagnosis_of(
-        is_extra ? FindingKind::extra_collective : FindingKind::skipped_collective, Confidence::medium, odd);
-    diagnosis.finding.tie = ahead.size() == behind.size();
+    const bool tie = ahead.size() == behind.size();
+    Diagnosis diagnosis =
+        diagnosis_of(is_extra ? FindingKind::extra_collective : FindingKind::skipped_collective,
+                     tie ? Confidence::low : Confidence::medium, odd);
+    diagnosis.finding.tie = tie;
     set_call(*last.at(odd.first()), {}, diagnosis);
-    diagnosis.finding.headline = fmt::format("{} made {} calls, the other ranks {}", ranks_phrase(odd),
-                                             is_extra ? high : low, is_extra ? low : high);
+    diagnosis.finding.headline =
+        fmt::format("{} had made {} calls, and {} {}", ranks_phrase(odd), is_extra ? high : low,
+                    ranks_phrase(is_extra ? behind : ahead), is_extra ? low : high);
+    if (tie) {
+      diagnosis.finding.culprits.insert(is_extra ? behind : ahead);
+      diagnosis.alternatives = {FindingKind::extra_collective};
+      diagnosis.would_settle.push_back("the lines of all ranks: each compares itself with only one other");
+    }
     diagnosis.finding.advice = "look for a branch around a collective that depends on the rank";
     return diagnosis;
   }
@@ -223,6 +231,12 @@ class LogJudge {
           fmt::format("{} did not reach {}", ranks_phrase(missing), call_text(*facts.front()));
       diagnosis.finding.cause = "the others reached it and waited until the timeout";
       diagnosis.finding.advice = look_at(missing);
+      if (const LogFact& fact = *facts.front(); !fact.text.empty()) {
+        diagnosis.finding.kind = FindingKind::crashed_rank;
+        diagnosis.alternatives = {FindingKind::early_exit};
+        diagnosis.finding.cause =
+            fmt::format("the others reached it, and found the process gone: {}", fact.text);
+      }
       diagnosis.evidence.push_back(fmt::format("{} names {}", facts.front()->place(), ranks_phrase(missing)));
       if (!beyond.empty()) {
         diagnosis.evidence.push_back(

@@ -142,12 +142,22 @@ std::string error_evidence(const LogFact& error) {
                      error.site.empty() ? "" : fmt::format(" (at {})", error.site));
 }
 
-// The ranks that launchers saw fail first, unless that follows from another's fault: a watchdog aborts its own process
-// when a call has timed out (SIGABRT), and a launcher ends the others (SIGTERM).
+// True for how a process ended, in a launcher's words, and false for an error of the program.
+bool says_end(const std::string& text) {
+  constexpr std::array<std::string_view, 8> words = {
+      "exit code", "died with ",    "signal ", "Segmentation fault",
+      "Killed",    "Out Of Memory", "Aborted", "Bus error"};
+  return std::ranges::any_of(words, [&text](std::string_view word) { return text.starts_with(word); });
+}
+
+// The ranks that launchers saw fail first, unless that follows from another's fault: when a call has timed out, a
+// watchdog aborts its own process (SIGABRT) or the error ends the program (1), and a launcher ends the others
+// (SIGTERM).
 std::vector<const LogFact*> first_to_fail(const std::vector<LogFact>& facts, const RankSet& stopped) {
   std::vector<const LogFact*> found;
   for (const LogFact& fact : facts) {
-    const bool was_ended = fact.text.starts_with("exit code -6 ") || fact.text.starts_with("exit code -15 ");
+    const bool was_ended = fact.text.starts_with("exit code -6 ") || fact.text.starts_with("exit code 1 ") ||
+                           fact.text.starts_with("exit code -15 ");
     const bool counts = fact.kind == Kind::first_to_fail && !(was_ended && log_shows_timeout(facts));
     if (counts && !stopped.contains(fact.ranks)) {
       found.push_back(&fact);
@@ -263,14 +273,14 @@ std::optional<Diagnosis> judge_errors(const std::vector<LogFact>& facts) {
                                      tie ? Confidence::low : Confidence::medium, culprits);
   diagnosis.finding.tie = tie;
   const LogFact& shown = error != nullptr ? *error : *root;
-  if (shown.text.starts_with("exit code")) {
+  if (shown.is_local) {
+    diagnosis.confidence = Confidence::low;
+  }
+  if (says_end(shown.text)) {
     diagnosis.finding.headline =
         fmt::format("the {} of {} failed first{}", is_plural(culprits) ? "processes" : "process",
                     ranks_phrase(culprits), is_plural(culprits) ? " on their machines" : "");
-    diagnosis.finding.advice =
-        "read what the rank printed last, and the kernel's log for a kill; the errors of the other ranks "
-        "follow "
-        "from it";
+    diagnosis.finding.advice = advice_on_end(shown.text);
   } else {
     diagnosis.finding.headline =
         fmt::format("{} failed with {}", ranks_phrase(culprits),
@@ -289,6 +299,11 @@ std::optional<Diagnosis> judge_errors(const std::vector<LogFact>& facts) {
           "another launcher saw {} fail first on its machine: that was later, or follows from this",
           ranks_phrase(later)));
     }
+  }
+  if (shown.is_local) {
+    diagnosis.evidence.push_back(fmt::format(
+        "{}: the launcher counts ranks on its machine: in a job of several machines, it is another rank",
+        shown.place()));
   }
   if (error == nullptr) {
     if (const LogFact* unplaced = first_of(facts, Kind::unplaced)) {
@@ -319,6 +334,23 @@ std::optional<Diagnosis> judge_logged_errors(const std::vector<LogFact>& facts) 
   return diagnosis;
 }
 
+std::optional<Diagnosis> judge_nccl_failures(const std::vector<LogFact>& facts) {
+  const LogFact* failure = first_of(facts, Kind::nccl_failed);
+  if (failure == nullptr) {
+    return std::nullopt;
+  }
+  Diagnosis diagnosis = diagnosis_of(FindingKind::no_fault, Confidence::low, {});
+  diagnosis.may_be_healthy = true;
+  diagnosis.finding.headline = "a call inside NCCL failed, and its line does not name a rank";
+  diagnosis.finding.cause = failure->text;
+  diagnosis.finding.advice = advice_on_nccl_failure(failure->text);
+  diagnosis.evidence.push_back(error_evidence(*failure));
+  diagnosis.would_settle.push_back(
+      "the lines of all hosts, by time: the first is where it began (NCCL_DEBUG=WARN, "
+      "NCCL_DEBUG_FILE=nccl.%h.%p)");
+  return diagnosis;
+}
+
 std::optional<Diagnosis> judge_unplaced_errors(const std::vector<LogFact>& facts) {
   const LogFact* error = first_of(facts, Kind::unplaced);
   if (error == nullptr) {
@@ -340,11 +372,24 @@ namespace {
 constexpr const char* advice_for_early_exit =
     "give every rank the same number of iterations, or wrap the loop in Join";
 
+// Without ranks whose programs ended after a call had timed out somewhere: they follow from that.
+RankSet left_first(const std::vector<LogFact>& facts) {
+  RankSet ranks;
+  for (const LogFact& left : facts) {
+    const bool follows = left.kind == Kind::left && std::ranges::any_of(facts, [&left](const LogFact& late) {
+                           return (late.kind == Kind::timed_out || late.kind == Kind::told_of_timeout) &&
+                                  late.file == left.file && late.line < left.line;
+                         });
+    ranks.insert(left.kind == Kind::left && !follows ? left.ranks : RankSet());
+  }
+  return ranks;
+}
+
 // All programs end some day. One that ended while others waited is missing.
 std::optional<Diagnosis> judge_programs_that_ended(const std::vector<LogFact>& facts) {
   const RankSet victims =
       ranks_with(facts, {Kind::raised, Kind::lost_peer, Kind::gave_up, Kind::timed_out, Kind::truncated});
-  const RankSet left = difference(ranks_with(facts, Kind::left), victims);
+  const RankSet left = difference(left_first(facts), victims);
   RankSet waiting = victims;
   waiting.insert(difference(alive_ranks(facts), left));
   if (left.empty() || waiting.empty()) {
@@ -526,7 +571,7 @@ std::optional<Diagnosis> judge_call_lists(const std::vector<LogFact>& facts) {
                                              is_plural(straying) ? "their" : "its");
     diagnosis.finding.cause =
         fmt::format("the last call, {} of {}, followed on another than before", last.op, last.shape);
-    diagnosis.finding.advice = "use the groups in the same order on all ranks";
+    diagnosis.finding.advice = groups_in_one_order;
     diagnosis.evidence.push_back(fmt::format("{}: the last call", last.place()));
     diagnosis.would_settle.push_back(dumps_would_say);
     return diagnosis;

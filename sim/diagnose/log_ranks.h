@@ -67,6 +67,8 @@ std::optional<Diagnosis> judge_host_stacks(const std::vector<LogFact>& facts);
 std::optional<Diagnosis> judge_devices(const std::vector<LogFact>& facts);
 // These accuse no rank.
 std::optional<Diagnosis> judge_logged_errors(const std::vector<LogFact>& facts);
+// Of lines of NCCL, which name hosts and GPUs.
+std::optional<Diagnosis> judge_nccl_failures(const std::vector<LogFact>& facts);
 std::optional<Diagnosis> judge_unplaced_errors(const std::vector<LogFact>& facts);
 
 }  // namespace rollcall::check

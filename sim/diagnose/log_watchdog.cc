@@ -36,7 +36,7 @@ class WatchdogJudge {
   std::optional<Diagnosis> judge() const {
     const RankSet waiting = ranks_with(facts_, Kind::timed_out);
     if (waiting.empty()) {
-      return std::nullopt;
+      return waits_alone();
     }
     const std::vector<const LogFact*> earliest = earliest_timeouts();
     for (const LogFact* late : earliest) {
@@ -59,12 +59,49 @@ class WatchdogJudge {
       return std::nullopt;
     }
     Diagnosis diagnosis = not_issued(*earliest.front(), silent, Confidence::low);
+    diagnosis.finding.headline =
+        fmt::format("{} in {} until the timeout, and {} no such timeout",
+                    with_verb(waiting_in(*earliest.front()), "waited", "waited"),
+                    call_text(*earliest.front()), with_verb(silent, "reports", "report"));
     diagnosis.finding.cause =
-        fmt::format("{} did not report a timeout as the others did", ranks_phrase(silent));
+        fmt::format("{} may not have issued the call: only the silence says so", ranks_phrase(silent));
     return diagnosis;
   }
 
  private:
+  // For ranks of which only others say that a call of theirs timed out: whether the others are done with all that they
+  // have enqueued.
+  std::optional<Diagnosis> waits_alone() const {
+    const RankSet waiting = ranks_with(facts_, Kind::told_of_timeout);
+    RankSet idle;
+    std::string place;
+    std::int64_t last = 0;
+    for (const LogFact* fact : progress_) {
+      if (fact->count == fact->seq && fact->seq > 0 && !waiting.meets(fact->ranks)) {
+        idle.insert(fact->ranks);
+        last = std::max(last, fact->seq);
+        place = place.empty() ? fact->place() : place;
+      }
+    }
+    if (waiting.empty() || idle.size() <= waiting.size()) {
+      return std::nullopt;
+    }
+    Diagnosis diagnosis = diagnosis_of(FindingKind::extra_collective, Confidence::low, waiting);
+    diagnosis.alternatives = {FindingKind::stuck_host, FindingKind::skipped_collective};
+    diagnosis.finding.headline =
+        fmt::format("{} in a call that {} not issued", with_verb(waiting, "waits", "wait"),
+                    with_verb(idle, "has", "have"));
+    diagnosis.finding.cause = fmt::format(
+        "a call of {} timed out, and {} completed all that {} enqueued, the last #{}", ranks_phrase(waiting),
+        with_verb(idle, "has", "have"), is_plural(idle) ? "they have" : "it has", last);
+    diagnosis.finding.advice =
+        "look for a branch around a collective that depends on the rank, or for a rank that stopped in "
+        "between";
+    diagnosis.evidence.push_back(fmt::format("{}: what the rank had enqueued and completed", place));
+    diagnosis.would_settle.push_back(dumps_would_say);
+    return diagnosis;
+  }
+
   // For calls of one group and number that timed out: whether they are the same.
   std::optional<Diagnosis> different_calls(const LogFact& late) const {
     constexpr std::string_view equal_sizes[] = {"ALLREDUCE",       "BROADCAST", "REDUCE",
@@ -73,13 +110,15 @@ class WatchdogJudge {
     std::map<Rank, const LogFact*> facts;
     std::map<std::string, RankSet> calls;
     for (const LogFact* fact : timed_out_) {
-      const bool is_known = fact->op != "collective" && fact->seq == late.seq && late.seq >= 0;
+      const bool is_known =
+          fact->op != "collective" && !fact->op.empty() && fact->seq == late.seq && late.seq >= 0;
       if (is_known && is_same_group(*fact, late)) {
         const bool has_size = std::ranges::find(equal_sizes, fact->op) != std::end(equal_sizes);
         calls[fact->op + (has_size ? " " + fact->shape : "")].insert(fact->ranks);
         facts[fact->ranks.first()] = fact;
       }
     }
+    merge_unknown_sizes(calls);
     if (calls.size() < 2) {
       return std::nullopt;
     }
@@ -92,6 +131,22 @@ class WatchdogJudge {
     diagnosis.evidence = {fmt::format("{}: {} timed out", theirs.place(), call_text(theirs)),
                           fmt::format("{}: {} timed out", usual.place(), call_text(usual))};
     return diagnosis;
+  }
+
+  // A line that is cut before the size says nothing against the others.
+  static void merge_unknown_sizes(std::map<std::string, RankSet>& calls) {
+    for (auto call = calls.begin(); call != calls.end();) {
+      const auto sized = std::ranges::find_if(calls, [&](const auto& other) {
+        return call->first.ends_with(' ') && other.first.starts_with(call->first) &&
+               other.first != call->first;
+      });
+      if (sized == calls.end()) {
+        ++call;
+        continue;
+      }
+      sized->second.insert(call->second);
+      call = calls.erase(call);
+    }
   }
 
   // Of each group the earliest call that timed out.
@@ -195,7 +250,10 @@ class WatchdogJudge {
     if (done.empty()) {
       return std::nullopt;
     }
-    Diagnosis diagnosis = furthest > late.seq ? blind(waiting) : differing(late, waiting, done);
+    // If those wait themselves, in a later call of the group, no device is needed to explain why.
+    const LogFact* later = timeout_of(done, late);
+    const bool is_blind = furthest > late.seq && later == nullptr;
+    Diagnosis diagnosis = is_blind ? blind(waiting) : differing(late, waiting, done);
     set_call(late, {}, diagnosis);
     diagnosis.finding.at->waiting = waiting;
     diagnosis.finding.headline =
@@ -204,7 +262,19 @@ class WatchdogJudge {
     diagnosis.evidence.push_back(fmt::format("{}: {} timed out", late.place(), call_text(late)));
     diagnosis.evidence.push_back(fmt::format("{}: {} completed {}", place, with_verb(done, "has", "have"),
                                              furthest > late.seq ? "a later one" : "this one"));
+    if (later != nullptr) {
+      diagnosis.evidence.push_back(fmt::format("{}: {} of {} timed out", later->place(), call_text(*later),
+                                               ranks_phrase(later->ranks)));
+    }
     return diagnosis;
+  }
+
+  // Of these ranks, a call that timed out in the same group; null if there is none.
+  const LogFact* timeout_of(const RankSet& ranks, const LogFact& late) const {
+    const auto found = std::ranges::find_if(timed_out_, [&](const LogFact* fact) {
+      return ranks.meets(fact->ranks) && is_same_group(*fact, late);
+    });
+    return found == timed_out_.end() ? nullptr : *found;
   }
 
   static Diagnosis blind(const RankSet& waiting) {
@@ -221,6 +291,9 @@ class WatchdogJudge {
     const RankSet& odd = waiting.size() < done.size() ? waiting : done;
     Diagnosis diagnosis = diagnosis_of(FindingKind::size_mismatch, Confidence::low, odd);
     diagnosis.finding.tie = waiting.size() == done.size();
+    if (diagnosis.finding.tie) {
+      diagnosis.finding.culprits.insert(waiting);
+    }
     diagnosis.alternatives = {FindingKind::skipped_collective, FindingKind::stuck_device};
     diagnosis.finding.cause = fmt::format(
         "the calls with number {} may differ: NCCL lets ranks whose call is smaller than the others' go on",

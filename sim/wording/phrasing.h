@@ -21,6 +21,9 @@ const auto& row_of(const Rows& rows, FindingKind kind) {
 
 bool is_plural(const RankSet& ranks);
 
+// For ranks whose calls on several groups cross.
+inline constexpr const char* groups_in_one_order = "use the groups in one order on all ranks";
+
 // "rank 0 waits", "ranks 1-3 wait".
 std::string with_verb(const RankSet& ranks, const char* singular, const char* plural);
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 
+#include "sim/base/ascii.h"
 #include "traces/values/value_access.h"
 
 namespace rollcall::traces {
@@ -26,8 +27,6 @@ std::string_view stem_of(std::string_view path) {
   }
   return name;
 }
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // All numbers in the name, the last one first. Leaves out numbers too long for a rank (dates).
 std::vector<Rank> numbers_in(std::string_view name) {

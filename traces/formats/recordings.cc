@@ -17,7 +17,7 @@
 #include "traces/formats/rank_in_name.h"
 #include "traces/logs/job_evidence.h"
 #include "traces/logs/log_stream.h"
-#include "traces/logs/nccl_state.h"
+#include "traces/logs/nccl_counters.h"
 #include "traces/values/file_bytes.h"
 #include "traces/values/json_value.h"
 #include "traces/values/unpack.h"

@@ -24,6 +24,10 @@ constexpr std::string_view failures = "Failures:";
 constexpr std::string_view sruns = "srun: error: ";
 constexpr std::string_view mpiruns = "noticed that process rank ";
 constexpr std::string_view lightnings = "] Child process with PID ";
+constexpr std::string_view torchruns = "failed (exitcode: ";
+constexpr std::string_view deepspeeds = "] exits with return code = ";
+constexpr std::string_view died = "died with <Signals.";
+constexpr std::string_view torch_launchs = "' died with <Signals.";
 
 // "time      : 2024-09-11_09:17:31", in seconds since 1970; 0 if it is something else.
 std::int64_t time_in(std::string_view text) {
@@ -45,6 +49,34 @@ std::int64_t time_in(std::string_view text) {
   }
   const std::int64_t days = std::chrono::sys_days(date).time_since_epoch().count();
   return ((days * 24 + hour) * 60 + minute) * 60 + second;
+}
+
+// How a launcher says that a process failed.
+struct End {
+  std::string_view mark;
+  std::string_view before_rank;
+  std::string_view before_text;
+  bool is_local = false;  // the rank is one on its machine
+};
+constexpr std::array<End, 6> ends = {{{sruns, " task ", ": "},
+                                      {mpiruns, mpiruns, " exited on "},
+                                      {lightnings, "[rank: ", " terminated with "},
+                                      {torchruns, "local_rank: ", torchruns, true},
+                                      {deepspeeds, "--local_rank=", deepspeeds, true},
+                                      {torch_launchs, "--local_rank=", died, true}}};
+
+// "failed (exitcode: -9) local_rank: 3 (pid: 81) of binary: ..." is "exit code -9 ", like in torchrun's summary.
+std::string text_of_end(std::string_view text) {
+  for (const std::string_view before : {torchruns, deepspeeds}) {
+    if (text.starts_with(before)) {
+      const std::string_view code = text.substr(before.size());
+      return fmt::format("exit code {} ", code.substr(0, code.find_first_of(") ")));
+    }
+  }
+  if (text.starts_with(died)) {
+    return fmt::format("died with {}", text.substr(died.size(), text.find(':') - died.size()));
+  }
+  return std::string(without_blanks(text));
 }
 
 // The error of a process that failed. If it is about another rank, that one failed first.
@@ -142,30 +174,28 @@ std::vector<LogFact> read_elastic_summary(const LogStream& log) {
 }
 
 bool looks_like_launcher_log(std::string_view bytes) {
-  return bytes.find(sruns) != std::string_view::npos || bytes.find(mpiruns) != std::string_view::npos ||
-         bytes.find(lightnings) != std::string_view::npos;
+  return std::ranges::any_of(
+      ends, [bytes](const End& end) { return bytes.find(end.mark) != std::string_view::npos; });
 }
 
 // "srun: error: node3: task 3: Segmentation fault", "mpirun noticed that process rank 3 with PID 71 on node n exited on
 // signal 9 (Killed).", "[rank: 1] Child process with PID 42 terminated with code -11." The others end because of it:
-// srun lists them together, "tasks 0-2: Exited with exit code 1".
+// srun lists them together, "tasks 0-2: Exited with exit code 1". "['python', '--local_rank=1', ...] exits with return
+// code = -11", "Command '[..., '--local_rank=7']' died with <Signals.SIGSEGV: 11>".
 std::vector<LogFact> read_launcher_log(const LogStream& log) {
-  struct End {
-    std::string_view mark;
-    std::string_view before_rank;
-    std::string_view before_text;
-  };
-  constexpr std::array<End, 3> ends = {{{sruns, " task ", ": "},
-                                        {mpiruns, mpiruns, " exited on "},
-                                        {lightnings, "[rank: ", " terminated with "}}};
   std::vector<LogFact> facts;
+  const bool has_summary = std::ranges::any_of(
+      log.lines, [](const LogLine& line) { return line.text.find(root_cause) != std::string_view::npos; });
   for (const auto& [number, line] : log.lines) {
     for (const End& end : ends) {
+      if (end.mark == torchruns && has_summary) {
+        continue;  // which says more
+      }
       const std::size_t place =
           line.find(end.mark) == std::string_view::npos ? std::string_view::npos : line.find(end.before_rank);
-      const std::size_t text = place == std::string_view::npos
-                                   ? place
-                                   : line.find(end.before_text, place + end.before_rank.size());
+      const std::size_t after_rank = end.is_local ? 0 : place + end.before_rank.size();
+      const std::size_t text =
+          place == std::string_view::npos ? place : line.find(end.before_text, after_rank);
       const std::optional<Rank> rank =
           place == std::string_view::npos ? std::nullopt : rank_after(line, end.before_rank);
       if (!rank || text == std::string_view::npos ||
@@ -175,7 +205,8 @@ std::vector<LogFact> read_launcher_log(const LogStream& log) {
       LogFact& fact = facts.emplace_back();
       fact.kind = LogFact::Kind::first_to_fail;
       fact.ranks = RankSet{*rank};
-      fact.text = without_blanks(line.substr(text + (end.mark == sruns ? 2 : 0)));
+      fact.text = text_of_end(line.substr(text + (end.mark == sruns ? 2 : 0)));
+      fact.is_local = end.is_local;
       fact.line = number;
     }
   }

@@ -10,7 +10,8 @@
 #include "traces/logs/host_stacks.h"
 #include "traces/logs/job_log.h"
 #include "traces/logs/kernel_log.h"
-#include "traces/logs/nccl_state.h"
+#include "traces/logs/nccl_counters.h"
+#include "traces/logs/nccl_warnings.h"
 #include "traces/logs/python_errors.h"
 #include "traces/logs/store_barrier_log.h"
 #include "traces/logs/watch_log.h"
@@ -28,7 +29,7 @@ struct TextReader {
   Facts (*read)(const LogStream& log);
 };
 
-constexpr std::array<TextReader, 9> text_readers = {{
+constexpr std::array<TextReader, 10> text_readers = {{
     {"log of a job that hung", looks_like_job_log, read_job_log},
     {"Python tracebacks", looks_like_python_errors, read_python_errors},
     {"stacks of py-spy or faulthandler", looks_like_host_stacks, read_host_stacks},
@@ -36,6 +37,7 @@ constexpr std::array<TextReader, 9> text_readers = {{
     {"the last lines of srun, mpirun or Lightning", looks_like_launcher_log, read_launcher_log},
     {"torch's barrier in the store", looks_like_store_barrier, read_store_barriers},
     {"NCCL_DEBUG_SUBSYS=COLL", looks_like_nccl_calls, read_nccl_calls},
+    {"warnings of NCCL", looks_like_nccl_warnings, read_nccl_warnings},
     {"log of rollcall watch", looks_like_watch_log, read_watch_log},
     {"Xid lines of the kernel", looks_like_kernel_log, read_kernel_log},
 }};

@@ -11,7 +11,7 @@
 #include <fmt/core.h>
 
 #include "traces/logs/lines.h"
-#include "traces/logs/nccl_state.h"
+#include "traces/logs/nccl_counters.h"
 #include "traces/logs/python_errors.h"
 #include "traces/logs/user_frame.h"
 #include "traces/values/value_access.h"
@@ -25,6 +25,7 @@ using Kind = LogFact::Kind;
 
 constexpr std::string_view mismatch = "is running collective: CollectiveFingerPrint(";
 constexpr std::string_view barrier = " failed to pass monitoredBarrier";
+constexpr std::string_view original_follows = "Original exception:";
 constexpr std::string_view watchdog = "Watchdog caught collective operation timeout: WorkNCCL(";
 constexpr std::string_view running = "] Running collective: CollectiveFingerPrint(";
 constexpr std::string_view reached =
@@ -40,6 +41,7 @@ constexpr std::string_view missing_ranks =
 constexpr std::array<std::string_view, 2> enqueued = {"ast enqueued NCCL work: ", "ast enqueued work: "};
 constexpr std::array<std::string_view, 2> completed = {"ast completed NCCL work: ", "ast completed work: "};
 constexpr std::string_view saw_timeout = "due to a collective timeout from this local rank";
+constexpr std::string_view saw_timeout_of = "due to a collective timeout from  rank ";
 constexpr std::string_view stack_follows = "Stack trace of the failed collective:";
 constexpr std::string_view not_destroyed = "destroy_process_group() was not called before program exit";
 constexpr std::string_view raised_by = " raised the following async exception: ";
@@ -54,6 +56,7 @@ constexpr std::string_view snapshot = "Snapshot of ranks' latest states";
 constexpr std::string_view started_at = " started ranks:";
 constexpr std::string_view started_op = "] started ";
 constexpr std::size_t error_max = 160;
+constexpr const char* any_collective = "collective";  // a call of which the log does not say more
 // Of the call that timed out: until torch 2.4, 2.5, and since 2.6.
 constexpr std::array<std::string_view, 3> at_work = {
     "imeout at NCCL work: ", "watchdog at work: ", "watchdog at work sequence id: "};
@@ -82,14 +85,22 @@ RankSet ranks_at(std::string_view text) {
   return RankSet::of(std::move(ranks));
 }
 
-// The text between `from` and the next of `ends`.
+// The text between `from` and the next of `ends`; empty if the line is cut, or wrapped, before that: a part of a word
+// is another word.
 std::string field(std::string_view text, std::string_view from, std::string_view ends) {
   const std::size_t place = text.find(from);
   if (place == std::string_view::npos) {
     return {};
   }
   const std::string_view rest = text.substr(place + from.size());
-  return std::string(rest.substr(0, rest.find_first_of(ends)));
+  const std::size_t end = rest.find_first_of(ends);
+  return end == std::string_view::npos ? std::string() : std::string(rest.substr(0, end));
+}
+
+// The number after `from`; empty if the text ends with it, which may be in the middle.
+std::optional<std::int64_t> whole_number_after(std::string_view text, std::string_view from) {
+  const std::string digits = field(text, from, ",) ");
+  return digits.empty() ? std::nullopt : number_at(digits);
 }
 
 class LineReader {
@@ -102,6 +113,7 @@ class LineReader {
     read_mismatch();
     read_calls();
     read_barrier();
+    read_barriers_cause();
     read_watchdog();
     read_cause();
     read_stack();
@@ -154,6 +166,9 @@ class LineReader {
       }
       std::string_view print = line_.substr(place + mismatch.size());
       print = print.substr(0, print.find(mismatch));
+      if (print.find(')') == std::string_view::npos) {
+        break;  // the line is cut
+      }
       LogFact& fact = add(Kind::fingerprint, RankSet{own >= 0 ? own : static_cast<Rank>(*rank)});
       fact.group = own >= 0 ? std::to_string(*rank) : "";
       set_print(print, fact);
@@ -174,7 +189,7 @@ class LineReader {
   void read_calls() {
     if (const std::size_t place = line_.find(running); place != std::string_view::npos) {
       const Rank rank = writer();
-      if (rank >= 0) {
+      if (rank >= 0 && line_.find(')', place) != std::string_view::npos) {
         LogFact& fact = add(Kind::calls, RankSet{rank});
         set_print(line_.substr(place + running.size()), fact);
         const std::size_t open = line_.rfind("[Rank ", place);
@@ -210,10 +225,20 @@ class LineReader {
     }
     if (const RankSet ranks = ranks_at(before.substr(digits)); !ranks.empty()) {
       add(Kind::barrier_missing, ranks).op = "monitored_barrier";
+      barrier_ = std::ssize(facts_) - 1;
       if (const Rank rank = rank_ >= 0 ? rank_ : static_cast<Rank>(in_group.value_or(-1)); rank >= 0) {
         add(Kind::named_missing, {rank});
       }
     }
+  }
+
+  // "Original exception:", and in the next line what Gloo saw: a peer that is gone did more than not arrive.
+  void read_barriers_cause() {
+    if (barrier_ >= 0 && is_original_ && kind_of_error(line_) == Kind::lost_peer) {
+      facts_[static_cast<std::size_t>(barrier_)].text = line_.substr(0, error_max);
+    }
+    is_original_ = has(original_follows);
+    barrier_ = is_original_ || has(barrier) ? barrier_ : -1;
   }
 
   // The rank in the job that wrote the line. "[Rank 3]" is one if it counts within the default group, as it does in
@@ -239,8 +264,9 @@ class LineReader {
     }
     if (has(watchdog)) {
       LogFact& fact = add(Kind::timed_out, RankSet{rank});
-      fact.seq = number_after(line_, "SeqNum=").value_or(-1);
+      fact.seq = whole_number_after(line_, "SeqNum=").value_or(-1);
       fact.op = field(line_, "OpType=", ",)");
+      fact.op = fact.op.empty() ? any_collective : fact.op;
       fact.shape = field(line_, "NumelIn=", ",)");
       fact.group = writers_group();
     }
@@ -262,6 +288,9 @@ class LineReader {
     }
     if (has(saw_timeout) && counter(completed) >= 0) {
       read_late(rank, counter(completed) + 1);
+    }
+    if (const auto other = number_after(line_, saw_timeout_of); is_rank(other)) {
+      add(Kind::told_of_timeout, RankSet{static_cast<Rank>(*other)});
     }
     if (const std::size_t place = line_.find(watchdog_ended); place != std::string_view::npos) {
       const std::string_view error = line_.substr(place + watchdog_ended.size());
@@ -338,7 +367,7 @@ class LineReader {
       fact.kind = Kind::timed_out;
       fact.ranks = RankSet{rank};
       fact.seq = *seq;
-      fact.op = "collective";
+      fact.op = any_collective;
       fact.group = writers_group();
       fact.line = number_;
       late_.emplace(std::pair(rank, *seq), std::move(fact));
@@ -357,7 +386,7 @@ class LineReader {
       if (const RankSet ranks = listed_before(end); !ranks.empty()) {
         const std::string_view word = end == joined ? not_joined : not_finished;
         LogFact& fact = add(end == unfinished ? Kind::not_finished : Kind::not_joined, ranks);
-        fact.op = "collective";
+        fact.op = any_collective;
         fact.seq =
             end == line_.find(never_joined) ? 1 : number_at(line_.substr(end + word.size())).value_or(-1);
       }
@@ -476,6 +505,8 @@ class LineReader {
   std::ptrdiff_t stack_of_ = -1;                           // index of the fact whose stack follows; -1: none
   std::ptrdiff_t ended_ = -1;                              // index of the last call that NCCL ended; -1: none
   bool is_cause_ = false;                                  // this line says what NCCL found
+  std::ptrdiff_t barrier_ = -1;  // index of a barrier's fact whose cause follows; -1: none
+  bool is_original_ = false;     // in this line
   // Of the desync report.
   bool is_blame_ = false;
   std::optional<std::int64_t> latest_;                    // the number of the calls that ranks have started

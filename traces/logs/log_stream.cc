@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "sim/base/ascii.h"
 #include "traces/logs/lines.h"
 
 namespace rollcall::traces {
@@ -17,8 +18,6 @@ namespace rollcall::traces {
 namespace {
 
 constexpr std::string_view digits = "0123456789";
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 bool is_word(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
@@ -49,6 +48,24 @@ void take_time(std::string_view& line) {
   for (const std::string_view stream : {"stdout F ", "stderr F ", "stdout P ", "stderr P "}) {
     line.remove_prefix(line.starts_with(stream) ? stream.size() : 0);
   }
+}
+
+// Removes "ERROR 07-23 19:34:51 [multiproc_executor.py:487] ", which vLLM writes before each line of a traceback.
+void take_logging_header(std::string_view& line) {
+  constexpr std::string_view pattern = "00-00 00:00:00 ";
+  constexpr std::size_t header_max = 80;
+  const std::size_t level = line.find(' ');
+  const bool is_level = level != std::string_view::npos && level >= 4 && level <= 8 &&
+                        std::all_of(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(level),
+                                    [](char c) { return c >= 'A' && c <= 'Z'; });
+  const auto fits = [](char wanted, char c) { return wanted == '0' ? is_digit(c) : c == wanted; };
+  if (!is_level || line.size() < level + 1 + pattern.size() ||
+      !std::equal(pattern.begin(), pattern.end(), line.begin() + static_cast<std::ptrdiff_t>(level) + 1,
+                  fits)) {
+    return;
+  }
+  const std::size_t end = line.substr(0, header_max).find("] ", level);
+  line.remove_prefix(end == std::string_view::npos ? 0 : end + 2);
 }
 
 struct TorchPrefix {
@@ -87,6 +104,11 @@ Prefix known_prefix(std::string_view line) {
   const std::size_t end = std::min(line.find_first_not_of(digits, blanks), line.size());
   if (end > blanks && end <= digits_max && line.substr(end).starts_with(": ")) {
     return {end + 2, static_cast<Rank>(number_at(line.substr(blanks)).value_or(-1))};
+  }
+  if (line.starts_with('(')) {  // vLLM: "(VllmWorker rank=3 pid=406) "
+    const std::string_view name = line.substr(0, std::min(line.find(')'), name_max * 2));
+    const std::optional<Rank> rank = rank_after(name, " rank=");
+    return rank && line.substr(name.size()).starts_with(") ") ? Prefix{name.size() + 2, *rank} : Prefix();
   }
   if (!line.starts_with('[')) {
     return {};
@@ -193,6 +215,10 @@ struct Writer {
 Writer take_prefixes(std::string_view& line, const LearnedPrefixes& learned) {
   if (const std::optional<TorchPrefix> torch = torch_prefix(line)) {
     line.remove_prefix(torch->end);
+    const auto again = [&line] { return torch_prefix(line).value_or(TorchPrefix{1, 0, -1}); };
+    for (TorchPrefix same = again(); same.begin == 0 && same.rank == torch->rank; same = again()) {
+      line.remove_prefix(same.end);  // of a line that c10d and Python both label
+    }
     return {torch->rank, ""};
   }
   constexpr int prefixes_max = 3;
@@ -207,6 +233,7 @@ Writer take_prefixes(std::string_view& line, const LearnedPrefixes& learned) {
     writer.name += line.substr(0, prefix.length);
     line.remove_prefix(prefix.length);
   }
+  take_logging_header(line);
   return writer.rank < 0 ? std::move(writer) : Writer{writer.rank, ""};
 }
 

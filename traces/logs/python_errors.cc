@@ -100,13 +100,37 @@ std::optional<check::DumpFrame> frame_in(std::string_view line) {
                           number_after(text, "\", line ").value_or(0)};
 }
 
+// The rank that raised the error, if the text has it; -1: it has not. The words are those of ProcessGroupNCCL and of
+// DDP's reducer: "[4] is setting up NCCL communicator", "Parameters which did not receive grad for rank 3".
+Rank own_rank_in(std::string_view text) {
+  if (const std::size_t end = text.find("] is setting up NCCL communicator"); end != std::string_view::npos) {
+    const std::size_t open = text.rfind('[', end);
+    return open == std::string_view::npos ? -1 : rank_after(text.substr(open), "[").value_or(-1);
+  }
+  for (const std::string_view before : {"what():  [Rank ", "did not receive grad for rank "}) {
+    if (const std::optional<Rank> rank = rank_after(text, before)) {
+      return *rank;
+    }
+  }
+  return -1;
+}
+
+// "torch.OutOfMemoryError: CUDA out of memory".
+bool is_exception(std::string_view line) {
+  const std::string_view name = line.substr(0, line.find_first_of(": "));
+  const bool is_dotted = !name.empty() && std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' || c == '.';
+  });
+  return is_dotted && line.substr(name.size()).starts_with(": ") &&
+         (name.ends_with("Error") || name.ends_with("Exception"));
+}
+
 // A line without what differs each time it is written: "step 41: loss 2.3" is "step #: loss #.#". Empty for a line
 // that says too little, and for lines of c10d and NCCL, "[W1125 10:00:01 socket.cpp", which a process that ends
 // writes as well.
 std::string shape_of(std::string_view line) {
   constexpr std::size_t shape_max = 60;
   constexpr std::ptrdiff_t letters_min = 4;
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   const bool is_of_c10d = line.size() > 2 && line[0] == '[' &&
                           std::string_view("EFIW").find(line[1]) != std::string_view::npos &&
@@ -273,6 +297,8 @@ class ErrorReader {
         add(std::string(line), {}, number);
       } else if (line.find(gloos) != std::string_view::npos) {
         add_line(line, number);
+      } else if (is_error_without_title(number)) {
+        read_error_without_title(number);
       } else if (line.starts_with(spawned_raised)) {
         spawned_ = rank_after(line, spawned_raised).value_or(-1);
       } else {
@@ -287,7 +313,7 @@ class ErrorReader {
     std::vector<LogFact> facts;
     for (ReportedError& error : errors_) {
       const bool is_placed = !error.fact.ranks.empty();
-      if (is_placed || error.fact.kind == Kind::raised) {
+      if (is_placed || error.fact.kind != Kind::logged) {
         error.fact.kind = is_placed ? error.fact.kind : Kind::unplaced;
         facts.push_back(std::move(error.fact));
       }
@@ -303,12 +329,18 @@ class ErrorReader {
       const LogLine& line = lines_[next_++];
       if (std::optional<check::DumpFrame> frame = frame_in(line.text)) {
         frames.push_back(*std::move(frame));
-      } else if (!line.text.empty() && !line.text.starts_with(' ') && !is_amid_frames()) {
+      } else if (!line.text.empty() && !line.text.starts_with(' ') && !is_of_another(line.text) &&
+                 !is_amid_frames()) {
         std::ranges::reverse(frames);
         return &line;
       }
     }
     return nullptr;
+  }
+
+  // Lines that are not an exception's: another process wrote its own amid the traceback.
+  static bool is_of_another(std::string_view line) {
+    return line.starts_with(traceback) || line.find("] NCCL ") != std::string_view::npos;
   }
 
   // True if frames follow on the line just read: it is one that the rank wrote to its other stream meanwhile.
@@ -324,6 +356,40 @@ class ErrorReader {
       }
     }
     return false;
+  }
+
+  // The end of a traceback whose beginning is not in the log: someone cut it off, or copied only the last lines.
+  // True for an exception's line that is the first of a rank, or follows on a frame.
+  bool is_error_without_title(std::int64_t number) const {
+    const bool is_first = next_ == 1 && lines_[0].number == number &&
+                          (rank_ >= 0 || own_rank_in(std::string(lines_[0].text) + rest_of_message()) >= 0);
+    return (is_first || has_frames_before(next_ - 1)) && is_exception(lines_[next_ - 1].text);
+  }
+
+  // True if the lines before this one are indented, and a frame is among them.
+  bool has_frames_before(std::size_t index) const {
+    constexpr std::size_t lines_max = 4;  // of one frame: its place, the code, a mark below
+    for (std::size_t i = index;
+         i-- > index - std::min(index, lines_max) && lines_[i].text.starts_with(' ');) {
+      if (frame_in(lines_[i].text)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  void read_error_without_title(std::int64_t number) {
+    const std::size_t at = next_ - 1;
+    check::DumpStack frames;  // innermost first
+    for (std::size_t i = at; i-- > 0 && lines_[i].text.starts_with(' ');) {
+      if (std::optional<check::DumpFrame> frame = frame_in(lines_[i].text)) {
+        frames.push_back(*std::move(frame));
+      }
+    }
+    if (ReportedError* error = add(std::string(lines_[at].text) + "\n" + rest_of_message(), frames, number)) {
+      error->begin = number;
+      error->is_traceback = true;
+    }
   }
 
   // `begin`: the title's line.
@@ -417,9 +483,7 @@ class ErrorReader {
     if (!kind) {
       return nullptr;
     }
-    const Rank rank = rank_ >= 0      ? rank_
-                      : spawned_ >= 0 ? spawned_
-                                      : rank_after(text, "what():  [Rank ").value_or(-1);
+    const Rank rank = rank_ >= 0 ? rank_ : spawned_ >= 0 ? spawned_ : own_rank_in(text);
     if (spawned_ >= 0 && *kind != Kind::raised) {
       add_fact(Kind::first_to_fail, rank, number).fact.text = summary_of(text);
     }
@@ -463,9 +527,26 @@ std::optional<Kind> kind_of_error(std::string_view text, const check::DumpStack&
   return has_one_of(text, too_late) ? Kind::gave_up : Kind::raised;
 }
 
+namespace {
+
+// True for a text with frames but without a title, or one that begins with an error: "[rank2]: RuntimeError: ...".
+bool begins_or_has_end_of_traceback(std::string_view bytes) {
+  std::string_view first = bytes.substr(0, bytes.find('\n'));
+  if (const std::size_t label = first.find("]: ");
+      first.starts_with('[') && label != std::string_view::npos) {
+    first.remove_prefix(label + 3);
+  }
+  return is_exception(first) || (bytes.find("File \"") != std::string_view::npos &&
+                                 bytes.find("\", line ") != std::string_view::npos &&
+                                 bytes.find("Error: ") != std::string_view::npos);
+}
+
+}  // namespace
+
 bool looks_like_python_errors(std::string_view bytes) {
   return bytes.find(traceback) != std::string_view::npos || bytes.find(terminate) != std::string_view::npos ||
-         bytes.find(fatal) != std::string_view::npos || bytes.find(gloos) != std::string_view::npos;
+         bytes.find(fatal) != std::string_view::npos || bytes.find(gloos) != std::string_view::npos ||
+         begins_or_has_end_of_traceback(bytes);
 }
 
 std::vector<check::LogFact> read_python_errors(const LogStream& log) { return ErrorReader(log).read(); }

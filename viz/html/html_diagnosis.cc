@@ -71,7 +71,7 @@ void html_diagnosis(const Diagnosis& diagnosis, const Report& recorded, const Re
   Markup page;
   sentence(page, diagnosis, recorded);
   list(page, "Evidence", diagnosis.evidence);
-  list(page, "How to tell them apart", diagnosis.would_settle);
+  list(page, "What would settle it", diagnosis.would_settle);
   if (!diagnosis.variants.empty()) {
     html_heading(page, "Who called what");
     html_variants_table(page, diagnosis.variants, diagnosis.finding.culprits);

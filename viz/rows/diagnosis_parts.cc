@@ -12,8 +12,8 @@ std::string confidence_phrase(const Diagnosis& diagnosis) {
   }
   std::string text(to_string(diagnosis.confidence));
   if (!diagnosis.alternatives.empty()) {
-    text +=
-        fmt::format("; these dumps would also fit {}", fmt::join(words_of(diagnosis.alternatives), " and "));
+    text += fmt::format("; what was read would also fit {}",
+                        fmt::join(words_of(diagnosis.alternatives), " and "));
   }
   return text;
 }

@@ -46,7 +46,7 @@ class DiagnosisWriter {
     note("repair", repair_phrase(finding, replay_proof));
     sentences("evidence", diagnosis_.evidence);
     note("confidence", confidence_phrase(diagnosis_));
-    sentences("to tell them apart", diagnosis_.would_settle);
+    sentences("to settle it", diagnosis_.would_settle);
     note("read", records_phrase(diagnosis_));
     return page_.text();
   }

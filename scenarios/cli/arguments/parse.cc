@@ -92,7 +92,8 @@ const Command* find_command(std::string_view name) {
   if (word.find_first_of("./") != std::string_view::npos) {
     throw UsageError(fmt::format("'{}' is not a command, and there is no such file", word));
   }
-  throw UsageError(fmt::format("unknown command '{}'{}", word, did_you_mean(word, names, "")));
+  throw UsageError(fmt::format("unknown command '{}'{}; `rollcall --help` lists all", word,
+                               did_you_mean(word, names, "")));
 }
 
 // " (did you mean '--seed'?)". Single letters are too short for suggestions.
@@ -328,7 +329,8 @@ std::vector<std::string> obvious_command(std::span<const char* const> words) {
     line = command_for(subject, word);
     noun = noun_of(subject);
     if (line.empty()) {
-      throw UsageError(fmt::format("'{}' is {}; open it in a browser", word, noun));
+      throw UsageError(
+          fmt::format("'{}' is {}{}", word, noun, subject == Subject::page ? "; open it in a browser" : ""));
     }
   }
   line.insert(line.end(), words.begin() + 1, words.end());

@@ -1,4 +1,4 @@
-#include "traces/logs/nccl_state.h"
+#include "traces/logs/nccl_counters.h"
 
 #include <charconv>
 #include <map>
