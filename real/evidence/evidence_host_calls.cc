@@ -37,17 +37,18 @@ void EvidenceBuilder::complete_store_call(Rank rank, const Call& call, const Rec
   if (sets_key(asked) || asked.kind == StoreCall::Kind::delete_key) {
     store_.apply(asked);
   }
+  if (sets_key(asked)) {
+    notes_.set_key(rank, asked.keys.front());
+  }
   if (asked.want && record.text != *asked.want) {
     notes_.incidents.store({record.at, rank, call.op, asked.keys.front(), record.text, *asked.want});
   }
 }
 
-// Keeps, of the keys that ranks wait for, those that no rank has set.
+// Keeps, of the keys that ranks wait for or have waited for, those that no rank has set.
 void EvidenceBuilder::find_store_waits() {
-  for (std::size_t rank = 0; rank < status_.size(); ++rank) {
-    if (status_[rank].state == RankStatus::State::waiting && status_[rank].channel == Channel::store) {
-      notes_.store_waits[rank].keys = store_.missing(notes_.store_waits[rank].keys);
-    }
+  for (check::StoreWait& wait : notes_.store_waits) {
+    wait.keys = store_.missing(wait.keys);
   }
 }
 

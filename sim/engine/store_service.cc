@@ -64,6 +64,9 @@ bool StoreService::serve(Rank rank, StoreRequest& request) {
   }
   try {
     request.reply = state_.apply(call);
+    if (sets_key(call)) {
+      run_.notes->set_key(rank, call.keys.front());
+    }
   } catch (const Error& error) {
     request.error = error;
   }

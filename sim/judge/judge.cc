@@ -11,6 +11,7 @@
 #include "sim/judge/judge_calls.h"
 #include "sim/judge/judge_host.h"
 #include "sim/judge/judge_ranks.h"
+#include "sim/judge/key_owners.h"
 #include "sim/match/naming.h"
 #include "sim/match/wait_graph.h"
 #include "sim/wording/phrasing.h"
@@ -415,6 +416,7 @@ Verdict judge_settled(const Evidence& evidence) {
   Verdict verdict = judge_all(evidence);
   expects(occurs_with(kind_of(verdict), verdict_word(verdict)), "a finding has a kind that its verdict has");
   say_where_raised(evidence, verdict);
+  blame_key_owners(evidence, verdict);
   return verdict;
 }
 

@@ -194,6 +194,9 @@ void order_store_cycle(Deadlock& deadlock, const std::vector<RankProgram>& progr
     return;
   }
   finding.kind = FindingKind::store_never_served;
+  if (finding.culprits == finding.at->missing) {
+    return;  // the owners of the key: see key_owners.h
+  }
   blame_alone(in_store->waiting, finding);
   finding.at = *in_store;
   finding.on_backend = store_hang_on_backend();
@@ -215,7 +218,8 @@ void order_missing(Deadlock& deadlock, const std::vector<RankProgram>& programs)
   finding.culprits.insert(place.waiting);
   finding.tie = true;
   suspect(place.waiting,
-          fmt::format("no rank called {} before {}", to_string(a->call->kind), name_of(*a->call)), finding);
+          fmt::format("{} is the first {} that any rank makes", name_of(*a->call), to_string(a->call->kind)),
+          finding);
 }
 
 // True if half of the ranks are missing in a collective. Not for calls about groups, which every member has to make.

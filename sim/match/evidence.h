@@ -116,6 +116,10 @@ struct Leak {
   std::vector<Rank> ranks;
 };
 
+// Who has set a key of the store: a rank, or `several_set`.
+using KeySetters = std::map<std::string, Rank>;
+constexpr Rank several_set = -1;
+
 // A rank's wait in the store.
 struct StoreWait {
   Op op;
@@ -144,6 +148,7 @@ struct Evidence {
   std::span<const RankObservation> observations{};  // by time, then rank; of each kind one per rank
   std::optional<LimitIncident> limit;
   std::span<const StoreWait> store_waits;
+  const KeySetters* key_setters = nullptr;                     // may be null; deleted keys are kept
   std::span<const std::vector<std::vector<Rank>>> rank_lists;  // by the number that calls about groups carry
   std::span<const Leak> leaks;                                 // by GroupId; empty unless asked for
 };

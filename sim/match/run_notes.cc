@@ -47,6 +47,11 @@ bool RunNotes::has_destroyed(GroupId group, Rank rank) const {
   return found != destroyed_.end() && at < found->second.size() && found->second[at];
 }
 
+void RunNotes::set_key(Rank rank, const std::string& key) {
+  const auto [setter, is_new] = key_setters_.try_emplace(key, rank);
+  setter->second = is_new || setter->second == rank ? rank : several_set;
+}
+
 void RunNotes::give_up(Time at, Rank rank, const RankStatus& place, const Op& op, Duration patience,
                        std::span<const RankStatus> ranks) {
   const GroupMatcher* matcher = groups_[place.group].calls(place.channel);
@@ -119,6 +124,7 @@ Evidence RunNotes::evidence(std::string_view backend, std::span<const RankStatus
   evidence.limit = limit;
   evidence.timeout = timeout_;
   evidence.store_waits = store_waits;
+  evidence.key_setters = &key_setters_;
   evidence.rank_lists = rank_lists_;
   evidence.leaks = leaks_;
   incidents.add_to(evidence);

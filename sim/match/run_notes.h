@@ -39,6 +39,8 @@ class RunNotes {
   // A rank (global) destroys its side of a group. Destroying the world destroys all its groups.
   void destroy(GroupId group, Rank rank);
 
+  void set_key(Rank rank, const std::string& key);
+
   // A rank gives up in a slot, `place`, after `patience`. Only the first such event is remembered, and only if others
   // have not arrived. `op`: the rank's call.
   void give_up(Time at, Rank rank, const RankStatus& place, const Op& op, Duration patience,
@@ -70,6 +72,7 @@ class RunNotes {
   std::map<GroupId, std::vector<bool>> destroyed_;  // by global rank
   std::vector<Leak> leaks_;
   std::optional<TimeoutIncident> timeout_;
+  KeySetters key_setters_;
 };
 
 }  // namespace rollcall::check

@@ -40,7 +40,7 @@ void word_stale_key(const Evidence& evidence, const StoreIncident& incident, Fin
   Call call;
   call.label = evidence.scopes->path(incident.op.scope);
   call.site = to_string(incident.op.site);
-  finding.headline = fmt::format("rank {} reads {} from key {}, where it relies on {}", incident.rank,
+  finding.headline = fmt::format("rank {} reads {} from key {}, but expects {}", incident.rank,
                                  quoted(incident.got), incident.key, quoted(incident.want));
   finding.cause = fmt::format(
       "the store_get{} came while the key had another value: that of an earlier use, or one that "
@@ -87,9 +87,10 @@ void word_never_served(Finding& finding) {
   const Place& place = *finding.at;
   finding.headline = fmt::format("no rank sets {}, which {} for", keys_phrase(place.call.key),
                                  with_verb(place.waiting, "waits", "wait"));
-  finding.cause = place.missing.empty()
-                      ? fmt::format("every rank waits in {}, and none is left to set it", place.call.op)
-                      : fmt::format("{} ended without setting it", ranks_phrase(place.missing));
+  finding.cause =
+      place.missing.empty()
+          ? fmt::format("every rank waits in {}, and no rank is left to set the key", place.call.op)
+          : fmt::format("{} ended without setting it", ranks_phrase(place.missing));
   finding.advice =
       "let one rank set the key before any rank waits for it; check its spelling, its prefix, and which rank "
       "is meant to be the one";
@@ -189,6 +190,32 @@ void word_timeout_in_store(const RankSet& gave_up, Finding& finding) {
   finding.on_backend =
       "the store's timeout ends the ranks that wait for the key; the log does not say who should "
       "have set it";
+}
+
+void word_key_owners(const Evidence& evidence, const std::vector<std::string>& keys, const RankSet& waiting,
+                     Finding& finding) {
+  const auto all_are = [&evidence](const RankSet& ranks, std::initializer_list<RankStatus::State> states) {
+    return std::ranges::all_of(ranks.to_vector(), [&](Rank rank) {
+      return std::ranges::find(states, evidence.ranks[static_cast<std::size_t>(rank)].state) != states.end();
+    });
+  };
+  using State = RankStatus::State;
+  const RankSet& owners = finding.culprits;
+  const bool set_before =
+      std::ranges::any_of(keys, [&](const std::string& key) { return evidence.key_setters->contains(key); });
+  const std::string who = all_are(waiting, {State::raised, State::crashed})
+                              ? ranks_phrase(waiting) + " waited for in vain"
+                              : with_verb(waiting, "waits", "wait") + " for";
+  finding.headline =
+      fmt::format("{} did not set {}{}, which {}", ranks_phrase(owners),
+                  keys_phrase(fmt::format("{}", fmt::join(keys, ", "))), set_before ? " again" : "", who);
+  finding.cause = fmt::format("other ranks have each set such a key with their own number; {} without that",
+                              all_are(owners, {State::finished}) ? ranks_phrase(owners) + " ended"
+                                                                 : with_verb(owners, "goes on", "go on"));
+  finding.advice =
+      "let every rank set its key, on every path, before it goes on; or wait only for the keys of the ranks "
+      "that set "
+      "one";
 }
 
 std::string communicator_hang_on_backend() {

@@ -28,6 +28,10 @@ std::string store_hang_on_backend();
 std::string communicator_hang_on_backend();  // where its members make it with their first calls
 // For ranks whose wait for a key has timed out, while the ranks in `finding.at` wait for them.
 void word_timeout_in_store(const RankSet& gave_up, Finding& finding);
+// Culprits that did not set the keys with their own numbers, while others did. `waiting`: for these keys, still or in
+// vain. Replaces headline, cause and advice.
+void word_key_owners(const Evidence& evidence, const std::vector<std::string>& keys, const RankSet& waiting,
+                     Finding& finding);
 bool is_host_call(const std::string& op);
 
 }  // namespace rollcall::check

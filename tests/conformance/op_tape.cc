@@ -96,6 +96,7 @@ class TapeWriter final : public ForwardingBackend, private Streams, private Forw
     TapeEvent& event = note(Kind::store_call);
     event.op = call.op;
     event.keys = call.keys;
+    event.sets = sets_key(call);
     event.want = call.want.value_or("");
     event.limited = call.timeout.has_value();
     StoreReply reply;

@@ -50,6 +50,7 @@ struct TapeEvent {
   std::vector<std::int64_t> calls{};  // the rank's, counted from 0
   std::vector<RankList> ranks{};
   std::vector<std::string> keys{};
+  bool sets = false;   // store_call: there is a value at its key afterwards
   std::string got{};   // store_call: what the program got, and what it relies on
   std::string want{};  // empty: on nothing
   Observation observation{};
@@ -63,7 +64,7 @@ struct RankTape {
   std::string type;  // of the exception that it raised
   std::string text;
   std::int64_t inputs = -1;
-  bool ran_out = false;  // of inputs
+  bool ran_out = false;         // of inputs
   std::vector<Work> works;      // by call; may be asked only during the run
   std::vector<bool> completed;  // by call: true if it was complete when the program ended
 };

@@ -139,7 +139,11 @@ check::Evidence TapeReplay::evidence() {
   evidence.exceptions = exceptions_;
   evidence.scopes = &tape_.scopes;
   evidence.timeout = timeout_;
+  for (check::StoreWait& wait : store_waits_) {
+    std::erase_if(wait.keys, [this](const std::string& key) { return key_setters_.contains(key); });
+  }
   evidence.store_waits = store_waits_;
+  evidence.key_setters = &key_setters_;
   evidence.rank_lists = rank_lists_;
   evidence.leaks = leaks_;
   incidents_->add_to(evidence);

@@ -76,6 +76,10 @@ bool TapeReplay::play_one(Rank rank, const TapeEvent& event, Time now) {
       if (!event.want.empty() && event.got != event.want) {
         incidents_->store({event.until, rank, event.op, event.keys.front(), event.got, event.want});
       }
+      if (event.sets && event.end == End::returned) {
+        const auto [setter, is_new] = key_setters_.try_emplace(event.keys.front(), rank);
+        setter->second = is_new || setter->second == rank ? rank : check::several_set;
+      }
       return true;
     case Kind::compute:
       return event.end != End::none && event.until <= now;

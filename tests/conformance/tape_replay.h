@@ -109,6 +109,7 @@ class TapeReplay {
   std::vector<check::RankStatus> status_;
   std::vector<check::Exception> exceptions_;
   std::vector<check::StoreWait> store_waits_;
+  check::KeySetters key_setters_;
   std::vector<check::Leak> leaks_;
   std::vector<std::vector<RankList>> rank_lists_;
 };

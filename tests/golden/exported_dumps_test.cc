@@ -44,6 +44,7 @@ const std::map<std::string, std::string> differences = {
     {"new-group-inside-branch.json", groups},
     {"uncoordinated-destroy-orphans.json", groups},
     {"init_device_mesh.json", communicator},
+    {"key_not_set.json", store},
     {"store_nobody_serves.json", store},
     {"agent-store-on-private-port.json", store},
     {"monitored_barrier.json", "it is made of messages, and Gloo's recorder keeps collectives only"},

@@ -86,6 +86,62 @@ TEST_CASE("a rank that waits in the store between others' calls is the culprit",
   CHECK_FALSE(finding(report).tie);
 }
 
+// Every rank says that it is ready, with a key of its own; rank 0 waits for all of them.
+Report gather_by_keys(const std::string& before, const std::string& after, Rank silent) {
+  return run(gloo(4), [&](Rank rank) {
+    const Store store;
+    if (rank != silent) {
+      store.set(before + std::to_string(rank) + after, "1");
+    }
+    if (rank == 0) {
+      std::vector<std::string> keys;
+      for (int i = 0; i < 4; ++i) {
+        keys.push_back(before + std::to_string(i) + after);
+      }
+      store.wait(keys);
+    }
+    barrier();
+  });
+}
+
+TEST_CASE("the rank whose number is in a missing key is the culprit, if others have set theirs",
+          "[store][fiber]") {
+  for (const auto& [before, after] : {std::pair("ready", ""), std::pair("step10/rank", "/done")}) {
+    const Report report = gather_by_keys(before, after, 2);
+    CHECK(kind(report) == "deadlock store_never_served");
+    CHECK(culprits(report) == "2");
+    CHECK_FALSE(finding(report).tie);
+    CHECK_THAT(finding(report).headline,
+               StartsWith("rank 2 did not set key ") && EndsWith(", which rank 0 waits for"));
+  }
+}
+
+TEST_CASE("a key with a number is no rank's own if another has set such a key, or if it may be a count",
+          "[store][fiber]") {
+  const Report by_another = run(gloo(4), [](Rank rank) {
+    const Store store;
+    if (rank == 1) {
+      store.set("part0", "1");
+      store.set("part1", "1");
+    }
+    if (rank == 3) {
+      store.get("part2");
+    }
+    barrier();
+  });
+  CHECK(culprits(by_another) == "3");
+  const Report count = run(gloo(4), [](Rank rank) {
+    if (rank == 0) {
+      Store().set("epoch0", "1");
+    }
+    if (rank == 3) {
+      Store().wait({"epoch0", "epoch1"});
+    }
+    barrier();
+  });
+  CHECK(culprits(count) == "3");
+}
+
 TEST_CASE("a message and a key that wait for each other blame both ends", "[store][fiber]") {
   const Report report = run(gloo(2), [](Rank rank) {
     if (rank == 0) {
@@ -117,7 +173,7 @@ TEST_CASE("a stale key is a wrong result on the rank that relies on it", "[store
   });
   CHECK(kind(report) == "wrong_result stale_key");
   CHECK(culprits(report) == "1");
-  CHECK(finding(report).headline == "rank 1 reads \"gen1\" from key id, where it relies on \"gen2\"");
+  CHECK(finding(report).headline == "rank 1 reads \"gen1\" from key id, but expects \"gen2\"");
 }
 
 TEST_CASE("a wait in the store with a limit is no deadlock", "[store][fiber]") {
