@@ -56,13 +56,13 @@ void require_files_of_their_own(const CommandLine& line, const std::vector<Repor
   }
 }
 
-void require_folders(const std::vector<ReportFile>& reports) {
-  for (const ReportFile& each : reports) {
-    const fs::path folder = fs::path(each.file).parent_path();
+void require_folders(const CommandLine& line, const std::vector<ReportFile>& reports) {
+  for (const OutputFile& each : output_files(line, reports)) {
+    const fs::path folder = fs::path(each.path).parent_path();
     std::error_code missing;
     if (!folder.empty() && !fs::is_directory(folder, missing)) {
       throw UsageError(
-          fmt::format("--report: there is no directory '{}' for '{}'", folder.string(), each.file));
+          fmt::format("{}: there is no directory '{}' for '{}'", each.option, folder.string(), each.path));
     }
   }
 }

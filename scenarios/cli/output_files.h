@@ -15,7 +15,7 @@ namespace rollcall::cli {
 void require_files_of_their_own(const CommandLine& line, const std::vector<ReportFile>& reports,
                                 const std::vector<std::string>& inputs);
 
-// Throws UsageError if the folder of a report does not exist: after an hour of tests, that would be too late.
-void require_folders(const std::vector<ReportFile>& reports);
+// Throws UsageError if the folder of such a file does not exist: after an hour of tests, that would be too late.
+void require_folders(const CommandLine& line, const std::vector<ReportFile>& reports);
 
 }  // namespace rollcall::cli

@@ -315,7 +315,7 @@ ExitCode run_chosen(const CommandLine& line, Chosen chosen, const std::vector<Re
 
 ExitCode test_scenarios(const CommandLine& line) {
   const std::vector<ReportFile> reports = report_files(line, run_kinds());
-  require_folders(reports);
+  require_folders(line, reports);
   const Chosen chosen = choose(line);
   if (chosen.cases.empty()) {
     return nothing_selected(line, chosen.deselected);

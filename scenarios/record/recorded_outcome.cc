@@ -1,6 +1,8 @@
 #include "scenarios/record/recorded_outcome.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <vector>
 
 #include <fmt/core.h>
@@ -101,6 +103,41 @@ bool is_on_cpu(const ScriptRank& rank) {
   return backend == nullptr || backend->device == DeviceType::cpu;
 }
 
+// True if the ranks' models were different ones before the first step: as in cross validation, where each has its own.
+bool began_apart(const traces::ScriptRecord& record) {
+  std::set<std::string> began;
+  for (const ScriptRank& rank : record.ranks) {
+    if (rank.training.parameters > 0) {
+      began.insert(rank.training.began);
+    }
+  }
+  return began.size() > 1 && !began.contains("");
+}
+
+// Replicas of DDP that are not equal at the end. The first model of which they are not, in the order of wrapping.
+std::optional<Verdict> replicas_apart(const traces::ScriptRecord& record) {
+  std::map<std::pair<std::vector<Rank>, std::size_t>, std::vector<check::RankTraining>> models;
+  for (const ScriptRank& rank : record.ranks) {
+    if (rank.mode == "fake" || rank.end.how != ScriptEnd::How::finished) {
+      return std::nullopt;  // it has not seen what the others sent, or not all of it
+    }
+    std::map<std::vector<Rank>, std::size_t> wrapped;
+    for (const traces::ScriptReplica& replica : rank.training.replicas) {
+      models[{replica.ranks, wrapped[replica.ranks]++}].push_back({rank.rank, replica.parameters,
+                                                                   rank.training.steps, replica.digest,
+                                                                   place_text(rank, replica.site)});
+    }
+  }
+  for (const auto& [model, replicas] : models) {
+    if (replicas.size() == model.first.size()) {
+      if (std::optional<Verdict> verdict = check::judge_replicas(replicas)) {
+        return verdict;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
 // Returns nothing if ranks sent each other data that they could train with.
 std::vector<check::RankTraining> trained_alone(const traces::ScriptRecord& record) {
   std::vector<check::RankTraining> ranks;
@@ -120,7 +157,25 @@ std::vector<check::RankTraining> trained_alone(const traces::ScriptRecord& recor
 }  // namespace
 
 std::optional<Verdict> trained_apart(const traces::ScriptRecord& record) {
+  if (std::optional<Verdict> apart = replicas_apart(record)) {
+    return apart;
+  }
+  if (began_apart(record)) {
+    return std::nullopt;
+  }
   return check::judge_training(trained_alone(record), std::ranges::all_of(record.ranks, is_on_cpu));
+}
+
+std::optional<std::string> trained_on_their_own(const traces::ScriptRecord& record) {
+  const std::size_t alone = trained_alone(record).size();
+  if (alone < 2 || !began_apart(record)) {
+    return std::nullopt;
+  }
+  return fmt::format(
+      "warning: no call carried gradients or parameters: {} ranks trained models of their own, from "
+      "different values; "
+      "if they should be one model, wrap it in DistributedDataParallel",
+      alone);
 }
 
 std::optional<std::string> trained_alike(const traces::ScriptRecord& record) {

@@ -24,8 +24,12 @@ std::optional<double> limit_of_waits(const traces::ScriptRecord& record);
 // other threads, says so and blames none of the ranks.
 void blame_threads(const traces::ScriptRecord& record, Verdict& verdict);
 
-// Finds ranks that trained without communicating: no scenario shows this, because it would be empty.
+// Finds ranks that trained without communicating, and replicas of DDP that differ at the end. No scenario shows this.
 std::optional<Verdict> trained_apart(const traces::ScriptRecord& record);
+
+// Finds such ranks whose models were different ones from the beginning, which may be meant. A sentence without a
+// period.
+std::optional<std::string> trained_on_their_own(const traces::ScriptRecord& record);
 
 // Finds such ranks that have the same parameters in the end, which is not an error: one rank would have been enough. A
 // sentence without a period.

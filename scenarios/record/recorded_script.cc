@@ -19,6 +19,7 @@
 #include "scenarios/record/script_notes.h"
 #include "scenarios/record/script_statements.h"
 #include "scenarios/run/runner.h"
+#include "scenarios/run/source_lines.h"
 #include "sim/c10d/backend_traits.h"
 #include "sim/report/blame.h"
 #include "sim/torch/torch_traits.h"
@@ -315,6 +316,9 @@ std::vector<std::string> remarks_of(const ScriptRecord& record) {
   if (const std::optional<std::string> alike = trained_alike(record)) {
     remarks.push_back(*alike);
   }
+  if (const std::optional<std::string> own = trained_on_their_own(record)) {
+    remarks.push_back(*own);
+  }
   if (const std::optional<std::string> overlap = overlap_remark(record)) {
     remarks.push_back(*overlap);
   }
@@ -339,17 +343,30 @@ std::vector<std::string> remarks_of(const ScriptRecord& record) {
   return remarks;
 }
 
-// A scenario has no calls that a rank which has joined makes for others, so only the run itself shows where its hooks
-// and the other ranks' iterations get out of step.
-void keep_finding_about_join(const Report* run, Report& report) {
-  if (run != nullptr && kind_of(run->verdict) == FindingKind::join_hook_mismatch &&
-      kind_of(report.verdict) != FindingKind::join_hook_mismatch) {
-    const Report of_scenario = std::move(report);
-    report = *run;
-    report.scenario = of_scenario.scenario;
-    report.expected = of_scenario.expected;
-    report.unmet = of_scenario.unmet;
+// A scenario has neither the calls that a rank which has joined makes for others, nor those on stores. So only the run
+// itself shows where hooks and the other ranks' iterations get out of step, and who did not set a key.
+bool only_the_run_shows(const Verdict& verdict) {
+  const FindingKind kind = kind_of(verdict);
+  return kind == FindingKind::join_hook_mismatch || kind == FindingKind::store_cycle ||
+         kind == FindingKind::store_never_served;
+}
+
+// True if that replaces the report.
+bool keep_what_only_the_run_shows(const Report* run, const std::string& file, Report& report) {
+  const Finding* of_run = run != nullptr ? finding_of(run->verdict) : nullptr;
+  const Finding* of_scenario = finding_of(report.verdict);
+  if (of_run == nullptr || !only_the_run_shows(run->verdict) ||
+      (of_scenario != nullptr && of_scenario->kind == of_run->kind &&
+       of_scenario->culprits == of_run->culprits)) {
+    return false;
   }
+  const Report replaced = std::move(report);
+  report = *run;
+  read_sources(report, file);
+  report.scenario = replaced.scenario;
+  report.unmet = unmet({}, report);
+  report.expected = report.unmet.empty();
+  return true;
 }
 
 }  // namespace
@@ -372,6 +389,7 @@ RecordedScript recorded_script(ScriptRecord record, const std::string& file, con
   if (std::ranges::none_of(record.ranks, has_begun)) {
     if (run != nullptr && std::holds_alternative<Deadlock>(run->verdict)) {  // in a store of the script's own
       result.report = *run;
+      read_sources(result.report, file);
       result.report.scenario = base_name(record.ranks.front().script);
     }
     return result;
@@ -384,21 +402,27 @@ RecordedScript recorded_script(ScriptRecord record, const std::string& file, con
     const std::string reservation = "scenario does not do what the script did: " + *difference;
     result.text = builder.text({.labels = false}, "This " + reservation + ".\n");
     result.report = *run;
+    read_sources(result.report, file);
     result.report.scenario = base_name(record.ranks.front().script);
+    result.is_only_in_run = true;
     result.reservation = "this " + reservation + "; the report is that of the recorded run";
     return result;
   }
   if (auto apart = trained_apart(record); apart && finding_of(result.report.verdict) == nullptr) {
     result.text = builder.text({.labels = false},
                                fmt::format("Not in this scenario: {}.\n", finding_of(*apart)->headline));
+    result.is_only_in_run = true;
     result.report.verdict = *std::move(apart);
+    read_sources(result.report, file);
+    result.report.unmet = unmet({}, result.report);
+    result.report.expected = result.report.unmet.empty();
     return result;
   }
   if (finding_of(result.report.verdict) != nullptr) {
     // Something is wrong: lines of the script may show where it began.
     result.text = builder.text({.labels = true});
     result.report = builder.run(result.text);
-    keep_finding_about_join(run, result.report);
+    result.is_only_in_run = keep_what_only_the_run_shows(run, file, result.report);
     if (record.ranks.front().mode == "fake") {
       result.remarks.emplace_back(
           "each rank ran alone, at another time: with --simulate they run together, and find the files that "

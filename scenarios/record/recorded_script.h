@@ -19,6 +19,7 @@ struct RecordedScript {
                                      // or if there is none and the ranks wait for each other
   std::vector<std::string> remarks;  // about ranks that did not finish, and others
   std::string reservation;           // what the scenario fails to show of the script; may be empty
+  bool is_only_in_run = false;       // running the scenario does not lead to the verdict
 };
 
 // `timeline`: whether the report has one. `cluster`: a scenario's "cluster", which determines the times of recorded

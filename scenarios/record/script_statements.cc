@@ -536,7 +536,7 @@ class StatementWriter {
         message = fmt::format("the process exited with code {} in the middle of the script", end.code);
         break;
       case ScriptEnd::How::killed:
-        type = "ProcessKilled";
+        type = killed_type;
         message = end.code > 0 ? fmt::format("the process was killed by signal {}", end.code)
                                : "the process was killed";
         break;

@@ -1,6 +1,7 @@
 #pragma once
 
-// Ranks that each trained a model of their own without communicating. Nothing hangs, and no call is wrong.
+// Ranks that each trained a model of their own, without communicating or with replicas that drifted apart. Nothing
+// hangs, and no call is wrong.
 
 #include <cstdint>
 #include <optional>
@@ -23,5 +24,8 @@ struct RankTraining {
 // `ranks`: those that trained and sent nothing that others could have trained with. `on_cpu`: no rank had a GPU.
 // Null if all ranks have the same parameters at the end.
 std::optional<Verdict> judge_training(const std::vector<RankTraining>& ranks, bool on_cpu);
+
+// `ranks`: the replicas of one model in DistributedDataParallel, and where it was wrapped. Null if they are equal.
+std::optional<Verdict> judge_replicas(const std::vector<RankTraining>& ranks);
 
 }  // namespace rollcall::check

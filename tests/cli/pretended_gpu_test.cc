@@ -47,6 +47,34 @@ TEST_CASE("tensors are on a pretended GPU if that is the default device, and cal
              Contains(R"({"all_reduce": {"numel": 3, "site": ")") && !Contains("_device"));
 }
 
+TEST_CASE("a backward pass may make tensors on a GPU, and be profiled and compressed there",
+          "[record][gpu]") {
+  if (!has_torch()) {
+    return;
+  }
+  for (const auto& [name, printed] :
+       {std::pair<std::string, std::string>("makes_tensors_in_backward", "made cuda:1"),
+        std::pair<std::string, std::string>("profiles_and_compresses", "profiled True")}) {
+    INFO(name);
+    const Shell shell;
+    const Outcome outcome = record(shell, name, "-n 2 --simulate");
+    INFO(outcome.out << outcome.err);
+    CHECK(outcome.code == 0);
+    CHECK_THAT(outcome.err, Contains(printed) && !Contains("Failed to record CUDA event"));
+  }
+}
+
+TEST_CASE("ranks that share a GPU are told so in their first call, which DDP makes", "[record][gpu]") {
+  if (!has_torch()) {
+    return;
+  }
+  const Shell shell;
+  const Outcome outcome = record(shell, "forgets_its_device", "-n 2 --simulate");
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.code == 1);
+  CHECK_THAT(outcome.out, Contains("Duplicate GPU detected") && Contains(mistake_line("forgets", "gpu")));
+}
+
 TEST_CASE("tensors on pretended GPUs say so, wherever they come from", "[record][gpu]") {
   if (!has_torch()) {
     return;
@@ -124,8 +152,8 @@ TEST_CASE("the job that the README begins with gets the report that it shows", "
   const Outcome outcome = shell.rollcall("record --world-size 4 -o hero.json scenarios/hero.py");
   CHECK(outcome.code == 1);
   CHECK_THAT(outcome.err, Contains(pretends(4)));  // torch may also print warnings
-  const std::string said = "rollcall: no GPU here: pretending that there is CUDA, 4 devices\n";
-  const std::string shown = said + outcome.out.substr(0, outcome.out.find("   = help: "));
+  const std::string said = "rollcall: no GPU here: pretending that there is CUDA, 4 devices\n...\n";
+  const std::string shown = said + outcome.out.substr(0, outcome.out.find("   = help: ")) + "...\n";
   CHECK_THAT(contents(ROLLCALL_SOURCE_DIR "/README.md"), Contains("scenarios/hero.py\n" + shown + "```\n"));
 }
 

@@ -643,7 +643,7 @@ TEST_CASE("a real job whose rank is killed leaves records, and that rank is name
 
   const Outcome killed = shell.rollcall(job + " 2");
   CHECK(killed.code == 1);
-  CHECK_THAT(killed.out, Contains("error[deadlock]: rank 2 raised before all_reduce"));
+  CHECK_THAT(killed.out, Contains("error[deadlock]: rank 2 died before all_reduce"));
   CHECK_THAT(killed.out, Contains("ranks 0-1,3  waiting in all_reduce"));
   CHECK_THAT(killed.err, Contains("rank 2 was killed; last call: all_reduce at"));
   const std::string scenario = contents(shell.path("out.json"));
@@ -726,7 +726,7 @@ TEST_CASE("a command that starts no rank has nothing to record", "[record]") {
   CHECK(failed.code == 4);
   CHECK(failed.err ==
         "rollcall: false exited with code 1\n"
-        "rollcall: error: no rank called init_process_group, so there is nothing to write\n");
+        "rollcall: error: no rank called init_process_group, so there is nothing to judge\n");
   CHECK(shell.run("mkdir empty").code == 0);
   CHECK(shell.rollcall("record --records empty -o out.json").code == 4);
   const Outcome missing = shell.rollcall("record --records missing -o out.json");

@@ -114,6 +114,19 @@ TEST_CASE("a wait for a store before the job begins is a deadlock, at the line t
   }
 }
 
+TEST_CASE("a rank that does not set its key is to blame, and not the one that gave up", "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  const Shell shell;
+  const Outcome outcome = recorded(shell, "one_is_not_ready", "-n 4 --simulate --format json");
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.code == 1);
+  CHECK(json::parse(outcome.out).at("culprits") == json({1}));
+  CHECK_THAT(outcome.out,
+             Contains("rank 1 did not set key ") && Contains("ready1, which rank 0 waited for in vain"));
+}
+
 TEST_CASE("if no rank begins the job, the wait for its store is still reported", "[record]") {
   if (!has_torch()) {
     return;

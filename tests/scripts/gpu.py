@@ -49,6 +49,55 @@ def trains():
     dist.destroy_process_group()
 
 
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        two = torch.empty(gradient.shape, device=torch.cuda.current_device()).fill_(2)
+        return gradient * two
+
+
+class Recomputed(nn.Module):
+    def forward(self, x):
+        return torch.utils.checkpoint.checkpoint(lambda x: x * torch.tensor(2.0, device=x.device), x)
+
+
+def makes_tensors_in_backward():
+    """In hooks, in functions of its own, and where a checkpoint computes again: by backward and by grad."""
+    import torch.utils.checkpoint
+    begin()
+    model = DDP(nn.Sequential(net(), Recomputed()).cuda(), device_ids=[LOCAL_RANK])
+    model.module[0][0].weight.register_hook(lambda gradient: gradient * torch.as_tensor(3.0, device="cuda"))
+    loss = Doubled.apply(model(torch.ones(4, 10, device="cuda"))).sum()
+    loss.backward()
+    x = torch.ones(3, device="cuda", requires_grad=True)
+    (gradient,) = torch.autograd.grad(Doubled.apply(x).sum(), x)
+    assert gradient.device == torch.device("cuda", LOCAL_RANK) and gradient.tolist() == [2.0] * 3
+    print("made", model.module[0][0].weight.grad.device)
+    dist.destroy_process_group()
+
+
+def profiles_and_compresses():
+    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+    from torch.profiler import ProfilerActivity, profile
+    begin()
+    assert torch.version.cuda and torch.backends.cuda.is_built() and torch.backends.cudnn.is_available()
+    model = DDP(net().cuda(), device_ids=[LOCAL_RANK])
+    model.register_comm_hook(None, default_hooks.bf16_compress_hook)
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
+        train(model, LOCAL_RANK)
+    print("profiled", len(profiler.events()) > 0)
+    dist.destroy_process_group()
+
+
+def forgets_its_device():
+    dist.init_process_group("nccl")
+    train(DDP(net().cuda()), "cuda")  # MISTAKE forgets
+
+
 def falls_back():
     """Asks first, as libraries do; trains on the CPU if there is no GPU."""
     device = torch.device("cuda", LOCAL_RANK) if torch.cuda.is_available() else torch.device("cpu")

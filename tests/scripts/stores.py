@@ -105,6 +105,17 @@ def meets_in_a_file():
     finishes()
 
 
+def one_is_not_ready():
+    """Each rank sets a key of its own, except for rank 1; rank 0 waits for all of them."""
+    dist.init_process_group("gloo", store=tcp(world), rank=rank, world_size=world)
+    store = dist.PrefixStore("job", dist.distributed_c10d._get_default_store())
+    if rank != 1:
+        store.set(f"ready{rank}", "1")
+    if rank == 0:
+        store.wait([f"ready{each}" for each in range(world)], datetime.timedelta(seconds=2))  # MISTAKE not_ready
+    finishes()
+
+
 def has_no_server():
     try:
         tcp(is_server=False)

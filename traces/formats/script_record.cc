@@ -182,7 +182,14 @@ class RankReader {
       rank_.trains_from = rank_.events.size();
     } else if (const Value* updated = find(value, "updated")) {
       rank_.training = {count_or(find(*updated, "parameters"), 0), count_or(find(*updated, "steps"), 0),
-                        text_of(*updated, "digest"), script_site(find(*updated, "site"))};
+                        text_of(*updated, "digest"), script_site(find(*updated, "site")),
+                        std::string(text_or_empty(find(*updated, "began")))};
+      const auto [replicas, count] = items_of(find(*updated, "replicas"));
+      for (const Value& replica : std::span(replicas, count)) {
+        rank_.training.replicas.push_back({members_of(find(replica, "ranks")),
+                                           count_or(find(replica, "parameters"), 0),
+                                           text_of(replica, "digest"), script_site(find(replica, "site"))});
+      }
     } else if (find(value, "end") != nullptr) {
       rank_.end = script_end(value);
     } else if (const Value* process = find(value, "process")) {

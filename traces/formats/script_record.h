@@ -152,11 +152,21 @@ struct ScriptEnd {
 };
 
 // What the rank's optimizers did up to its end.
+// A model in DistributedDataParallel, as it was at the end: nothing has changed it since its last step.
+struct ScriptReplica {
+  std::vector<Rank> ranks;  // that have one
+  std::int64_t parameters = 0;
+  std::string digest;  // of their values
+  ScriptSite site;     // where it was wrapped
+};
+
 struct ScriptTraining {
   std::int64_t parameters = 0;  // the number that were stepped; 0: none, or the record does not say
   std::int64_t steps = 0;
   std::string digest;  // of their values at the end
   ScriptSite site;     // of the first step
+  std::string began;   // a digest before the first step; empty: the record does not say
+  std::vector<ScriptReplica> replicas{};
 };
 
 struct ScriptRank {

@@ -32,8 +32,19 @@ using scenario::Answers;
 using scenario::RecordedScript;
 using scenario::ScriptRun;
 
+void require_script(const std::string& script) {
+  if (!std::filesystem::is_regular_file(script)) {
+    throw UsageError(fmt::format("'{}' is not a file", script));
+  }
+  if (const Subject subject = subject_of(script); subject != Subject::script && subject != Subject::dumps) {
+    throw UsageError(fmt::format("'{}' is not a script but {}", script, advice_on(subject, script)));
+  }
+}
+
 scenario::ScriptOptions script_options(const CommandLine& line, bool timeline) {
   scenario::ScriptOptions options;
+  options.script = line.paths.front();
+  require_script(options.script);
   if (!line.record.world_size) {
     throw UsageError("record needs --world-size, the number of ranks");
   }
@@ -44,7 +55,6 @@ scenario::ScriptOptions script_options(const CommandLine& line, bool timeline) {
   options.pretends_gpus = line.record.pretends_gpus;
   options.gpus_per_host = line.record.gpus_per_host.value_or(0);
   options.sampled = line.record.sampled.value_or(0);
-  options.script = line.paths.front();
   options.arguments.assign(line.paths.begin() + 1, line.paths.end());
   options.python = line.record.python;
   const scenario::Quantity patience = scenario::parse_duration(line.record.patience);
@@ -53,14 +63,6 @@ scenario::ScriptOptions script_options(const CommandLine& line, bool timeline) {
                                  patience.value ? "must be at least 1ms" : patience.problem));
   }
   options.patience = std::chrono::milliseconds(*patience.value / millisecond);
-  if (!std::filesystem::is_regular_file(options.script)) {
-    throw UsageError(fmt::format("'{}' is not a file", options.script));
-  }
-  if (const Subject subject = subject_of(options.script);
-      subject != Subject::script && subject != Subject::dumps) {
-    throw UsageError(
-        fmt::format("'{}' is not a script but {}", options.script, advice_on(subject, options.script)));
-  }
   options.timeline = timeline;
   return options;
 }
@@ -267,6 +269,7 @@ void write_report(const CommandLine& line, const std::vector<ReportFile>& files,
 ExitCode record_script(const CommandLine& line) {
   const std::vector<ReportFile> reports = report_files(line, page_kinds());
   require_files_of_their_own(line, reports, {line.paths.empty() ? "" : line.paths.front()});
+  require_folders(line, reports);
   const bool timeline = wants_timeline(line.trace) || wants_timeline(reports);
   if (line.trace.chart && line.format == Format::json) {
     throw UsageError("--timeline prints text; leave out --format json");
@@ -306,16 +309,18 @@ ExitCode record_script(const CommandLine& line) {
   }
   const bool found_something = finding_of(recorded.report.verdict) != nullptr;
   if (recorded.text.empty() && !found_something) {
-    remark("rollcall: error: no rank called init_process_group, so there is nothing to write");
+    remark("rollcall: error: no rank called init_process_group, so there is nothing to judge");
     return ExitCode::invalid;
   }
   say_stacks(done.record);
   if (recorded.text.empty()) {
     remark("rollcall: no rank called init_process_group, so there is no scenario");
   }
-  if (line.output.empty() || recorded.text.empty()) {
-    recorded.report.replay = line.test.command;  // there is no file to run
-  } else {
+  const bool has_file = !line.output.empty() && !recorded.text.empty();
+  if (!has_file || recorded.is_only_in_run) {
+    recorded.report.replay = line.test.command;
+  }
+  if (has_file) {
     viz::write_file(line.output, [&](std::ostream& out) { out << recorded.text; });
   }
   if (done.was_interrupted) {

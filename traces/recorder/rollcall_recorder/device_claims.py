@@ -8,7 +8,7 @@ mix devices raise the errors that torch raises. Two modes keep claims:
     a dispatch mode     sees every tensor operation, including those of autograd and libraries, from the first claim on
 
 A tensor that C++ makes for itself, such as a bucket of gradients, has no claim: it is compatible with all others, and
-reports the current GPU as its device.
+reports the current GPU as its device, or during backward that of the last call.
 """
 
 import contextlib
@@ -60,6 +60,7 @@ class Gpus:
         self.announce = None  # called when the script first asks for one
         self.was_asked_for = False
         self.is_used = False  # a tensor has been put on one
+        self.last_used = None  # by a call: where tensors are that C++ makes for calls, such as DDP's buckets
         self._now = _Now()
 
     @property
@@ -193,6 +194,7 @@ def install(pretended):
     _replace_attributes()
     _replace_conversions()
     _replace_state()
+    _replace_engine()
     _modes.enter()
     _replace_threads()
 
@@ -210,6 +212,15 @@ class _Modes(threading.local):
         if _gpus.is_used:
             self.dispatch_too()
 
+    @contextlib.contextmanager
+    def again(self):
+        """Enters the function mode inside a function that it has been told of: torch leaves it meanwhile."""
+        if self._function is None or torch._C._len_torch_function_stack() > 0:
+            yield  # it is on the stack, or nobody pretends in this thread
+        else:
+            with self._function:
+                yield
+
     def dispatch_too(self):
         if self._dispatch is None:
             self._dispatch = _DispatchMode()
@@ -217,6 +228,23 @@ class _Modes(threading.local):
 
 
 _modes = _Modes()
+
+
+def _replace_engine():
+    """Hooks and recomputations of a backward pass belong to the script, too. Since torch 2, autograd.backward and grad
+    are functions that a mode is told of, and that run without it. (torch/autograd/graph.py)"""
+    graph = getattr(torch.autograd, "graph", None)
+    original = getattr(graph, "_engine_run_backward", None)
+    if original is None:
+        return
+
+    @functools.wraps(original)
+    def run(*arguments, **named):
+        with _modes.again(), _gpus.in_backward():
+            return original(*arguments, **named)
+
+    for module in (graph, torch.autograd):
+        module._engine_run_backward = run
 
 
 def _replace_threads():
@@ -388,7 +416,10 @@ def device_of(tensor):
     if place is not None:
         return place
     place = _real_device(tensor)
-    return _raw_device("cuda", _gpus.current) if _gpus.is_used and place.type == "cpu" else place
+    if not _gpus.is_used or place.type != "cpu":
+        return place
+    in_bucket = _gpus.last_used if _gpus.is_backward else None  # of DDP, which a hook looks at
+    return in_bucket or _raw_device("cuda", _gpus.current)
 
 
 def _real_device(tensor):

@@ -22,6 +22,7 @@ from .install import NCCL_VERSION, replace_everywhere
 _MEMORY = 80 * 1024**3
 _NAME = "NVIDIA A100-SXM4-80GB"  # has bfloat16, and no features of newer GPUs
 _CAPABILITY = (8, 0)
+_CUDA_VERSION = "12.8"
 
 
 def install(count):
@@ -37,8 +38,10 @@ def install(count):
     _replace_generator()
     _replace_load(gpus)
     _replace_nccl(gpus)
+    _replace_versions()
+    _replace_profiler()
     _replace_attention()
-    _replace_buckets()
+    _replace_buckets(gpus)
     batch_norm.install()
     _name_what_is_missing()
 
@@ -324,6 +327,46 @@ def _replace_parts_of_cuda():
         _without_scaling()
 
 
+def _replace_versions():
+    """Tells the script, but not torch itself, that torch was built with CUDA and cuDNN. DDP's hooks ask, too."""
+    torch.version.cuda = _CUDA_VERSION
+    for module, name in ((torch.backends.cuda, "is_built"), (torch.backends.cudnn, "is_available")):
+        original = getattr(module, name)
+
+        def answer(original=original):
+            return True if device_claims.package_of(sys._getframe(1)) != "torch" else original()
+
+        setattr(module, name, functools.update_wrapper(answer, original))
+
+
+def _replace_profiler():
+    """Profiles what runs on the CPU. For events of a GPU there is none: torch warns of each, with its stack."""
+    import torch.profiler.profiler
+
+    on_cpu, on_gpu = torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA
+    profiler = torch.profiler.profiler._KinetoProfile
+    begin = profiler.__init__
+
+    @functools.wraps(begin)
+    def __init__(self, *arguments, **named):
+        begin(self, *arguments, **named)
+        self.activities = {activity for activity in self.activities if activity != on_gpu} or {on_cpu}
+        if getattr(self, "use_device", None) == "cuda":
+            self.use_device = None
+
+    profiler.__init__ = __init__
+    begin_autograds = torch.autograd.profiler.profile.__init__
+
+    @functools.wraps(begin_autograds)
+    def init_autograds(self, *arguments, **named):
+        named = {name: value for name, value in named.items() if name != "use_cuda"}
+        if named.get("use_device") == "cuda":
+            named["use_device"] = None
+        begin_autograds(self, *arguments, **named)
+
+    torch.autograd.profiler.profile.__init__ = init_autograds
+
+
 def _replace_attention():
     """Handles DTensors: the CPU's attention kernel has no sharding rule for them, but CUDA's has, which keeps heads
     and batches where they are. (torch/distributed/tensor/_ops/_matrix_ops.py)"""
@@ -341,7 +384,7 @@ def _replace_attention():
     functional.scaled_dot_product_attention = functools.update_wrapper(scaled_dot_product_attention, original)
 
 
-def _replace_buckets():
+def _replace_buckets(gpus):
     """Splits tensors by device: DDP puts the tensors of one device into common buckets
     (torch/csrc/distributed/c10d/reducer.cpp, comm.cpp), but C++ sees the devices where tensors really are."""
     import torch.distributed as dist
@@ -363,6 +406,14 @@ def _replace_buckets():
         buckets.sort(key=lambda bucket: min(bucket[0]))
         return [bucket for bucket, _ in buckets], [size for _, size in buckets]
 
+    verify = dist._verify_params_across_processes
+
+    def verify_params_across_processes(group, tensors, *arguments, **named):
+        place = device_claims.claimed(tensors[0]) if len(tensors) else None
+        gpus.last_used = place if place is not None and place.type == "cuda" else gpus.last_used  # it makes tensors there
+        return verify(group, tensors, *arguments, **named)
+
+    dist._verify_params_across_processes = verify_params_across_processes
     dist._broadcast_coalesced = broadcast_coalesced
     dist._compute_bucket_assignment_by_size = compute_bucket_assignment_by_size
 
@@ -446,7 +497,10 @@ def _replace_nccl(gpus):
     original = dist.is_nccl_available
 
     def is_nccl_available():
-        return gpus.count > 0 if device_claims.package_of(sys._getframe(1)) != "torch" else original()
+        caller = sys._getframe(1)
+        asks_for_script = (device_claims.package_of(caller) != "torch"
+                           or caller.f_globals["__name__"].startswith("torch.nn."))  # DDP, about a hook of the script's
+        return gpus.count > 0 if asks_for_script else original()
 
     dist.is_nccl_available = is_nccl_available
     if not hasattr(dist, "ProcessGroupNCCL"):

@@ -365,10 +365,15 @@ class RecordingGroup(ProcessGroup):
     def _check_devices(self, call):
         """Raises an error for CPU tensors, which NCCL does not support, and sets the call's device if a tensor is on
         another GPU than the rank's own. A group with a backend for the CPU as well takes them."""
-        if device_claims.gpus() is None or self.backend != "nccl":
+        gpus = device_claims.gpus()
+        if gpus is None or self.backend != "nccl":
             return
         for tensor in (*call.given, *call.filled):
             place = device_claims.claimed(tensor)
+            if place is None:
+                place = gpus.last_used
+            else:
+                gpus.last_used = place if place.type == "cuda" else gpus.last_used
             if place is None:
                 continue
             if place.type == "cpu" and "cpu" not in self.devices:

@@ -1,16 +1,20 @@
 """Notes which parameters the script's optimizers have stepped. This finds ranks that trained without communicating,
-which make no wrong call to torch.distributed.
+and replicas of DDP that drifted apart: neither makes a wrong call to torch.distributed.
 
 The record gets {"step": 1} at the first step of the rank, and at its end {"updated": {"parameters": 124, "steps": 40,
-"digest": "9f...", "site": {...}}}: the number of parameters, and a digest of their values.
+"began": "1c...", "digest": "9f...", "site": {...}, "replicas": [...]}}: the number of parameters, digests of their values
+before the first step and at the end, and for each DDP model {"ranks": [0, 1], "parameters": 124, "digest": "9f...",
+"site": {...}}.
 """
 
 import contextlib
 import hashlib
+import functools
 import importlib
 import sys
 
 import torch
+import torch.distributed as dist
 
 from .call_site import call_site
 from .simulator import flat_bytes
@@ -22,6 +26,20 @@ class Training:
         self._optimizers = {}  # by id; kept alive, so that no other object gets the id
         self._steps = 0
         self._site = None
+        self._began = ""  # digest of what the first optimizer steps, before it does
+        self._versions = {}  # of parameters after their last step, by id
+        self._replicas = []
+
+    def begins(self, optimizer):
+        if not self._began:
+            self._began = _digest_of(_parameters_of([optimizer]))
+
+    def wrapped(self, model):
+        ignored = getattr(model, "parameters_to_ignore", ())
+        parameters = [parameter for name, parameter in model.module.named_parameters() if name not in ignored]
+        ranks = dist.get_process_group_ranks(model.process_group)  # it may be destroyed by the end, and the model as well
+        model._rollcall_hooks = []
+        self._replicas.append((parameters, ranks, model._rollcall_hooks, call_site(sys._getframe(1)).describe()))
 
     def stepped(self, optimizer):
         self._steps += 1
@@ -29,21 +47,34 @@ class Training:
             self._site = call_site(sys._getframe(1)).describe()
             self._record.say({"step": 1})
         self._optimizers.setdefault(id(optimizer), optimizer)
+        for parameter in _parameters_of([optimizer]):
+            self._versions[id(parameter)] = parameter._version
 
     def end(self):
-        parameters = self._parameters()
+        parameters = _parameters_of(self._optimizers.values())
         if parameters:
-            self._record.say({"updated": {"parameters": len(parameters), "steps": self._steps,
-                                          "digest": _digest_of(parameters), "site": self._site}})
+            self._record.say({"updated": {"parameters": len(parameters), "steps": self._steps, "began": self._began,
+                                          "digest": _digest_of(parameters), "site": self._site,
+                                          "replicas": list(self._replicas_at_end())}})
 
-    def _parameters(self):
-        """Returns each parameter once, in the order of the optimizers' groups."""
-        known = {}
-        for optimizer in self._optimizers.values():
-            for group in optimizer.param_groups:
-                for parameter in group["params"]:
-                    known.setdefault(id(parameter), parameter)
-        return list(known.values())
+    def _replicas_at_end(self):
+        for parameters, ranks, hooks, site in self._replicas:
+            stepped = [each for each in parameters if each.requires_grad and id(each) in self._versions]
+            means_to_differ = any("local" in name.lower() for name in hooks)  # between two averages of local SGD
+            # If something has changed them since, ranks may differ: the best ones are often loaded on one rank only.
+            is_as_stepped = all(each._version == self._versions[id(each)] for each in stepped)
+            if stepped and is_as_stepped and not means_to_differ:
+                yield {"ranks": ranks, "parameters": len(stepped), "digest": _digest_of(stepped), "site": site}
+
+
+def _parameters_of(optimizers):
+    """Returns each parameter once, in the order of the optimizers' groups."""
+    known = {}
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                known.setdefault(id(parameter), parameter)
+    return list(known.values())
 
 
 def _digest_of(parameters):
@@ -69,6 +100,8 @@ def watched(record, kernels=None):
     """Watches the training of this rank inside the context. `kernels`: what its GPU computes, if that is recorded."""
     training = Training(record)
     _call_after_steps(training.stepped)
+    _call_before_steps(training.begins)
+    _note_replicas(training.wrapped)
     if kernels is not None:
         _call_after_steps(kernels.stepped)
     try:
@@ -77,6 +110,29 @@ def watched(record, kernels=None):
         if kernels is not None:
             kernels.end()
         training.end()
+
+
+def _note_replicas(note):
+    model = torch.nn.parallel.DistributedDataParallel
+    construct, register = model.__init__, model.register_comm_hook
+
+    @functools.wraps(construct)
+    def __init__(self, *arguments, **named):
+        construct(self, *arguments, **named)
+        note(self)
+
+    @functools.wraps(register)
+    def register_comm_hook(self, state, hook):
+        register(self, state, hook)
+        self._rollcall_hooks += [type(state).__name__, getattr(hook, "__name__", "")]
+
+    model.__init__, model.register_comm_hook = __init__, register_comm_hook
+
+
+def _call_before_steps(note):
+    register = getattr(importlib.import_module("torch.optim.optimizer"), "register_optimizer_step_pre_hook", None)
+    if register is not None:  # since 2.0
+        register(lambda optimizer, arguments, named: note(optimizer))
 
 
 def _call_after_steps(note):

@@ -90,9 +90,14 @@ std::string exception_of(const Evidence& evidence, Rank rank) {
   return exception.message.empty() ? exception.type : exception.type + ": " + beginning_of(exception.message);
 }
 
-// A rank whose process died raised nothing.
+// A rank whose process died raised nothing; a recording says that it was killed.
 bool have_died(const Evidence& evidence, const RankSet& ranks) {
-  const auto died = [&](Rank rank) { return status_of(evidence, rank).state == RankStatus::State::crashed; };
+  const auto died = [&](Rank rank) {
+    const RankStatus& status = status_of(evidence, rank);
+    return status.state == RankStatus::State::crashed ||
+           (status.exception >= 0 &&
+            evidence.exceptions[static_cast<std::size_t>(status.exception)].type == killed_type);
+  };
   return std::ranges::all_of(ranks.to_vector(), died);
 }
 
@@ -138,7 +143,10 @@ std::string who_raised(const Evidence& evidence, const RankSet& ranks) {
   }
   const RankSet others = difference(ranks, alike);
   const bool died = have_died(evidence, alike);
-  std::string text = fmt::format("{} {} {}", ranks_phrase(alike), died ? "died of" : "raised", first);
+  const std::string killed = std::string(killed_type) + ": ";
+  std::string text = first.starts_with(killed)
+                         ? fmt::format("{} died: {}", ranks_phrase(alike), first.substr(killed.size()))
+                         : fmt::format("{} {} {}", ranks_phrase(alike), died ? "died of" : "raised", first);
   return others.empty() ? text
                         : text + fmt::format("; {}", with_verb(others, "raised another exception",
                                                                "raised other exceptions"));
@@ -167,7 +175,7 @@ void word_crash(const Evidence& evidence, const Place& place, Finding& finding) 
       have_died(evidence, gone)
           ? fmt::format("{}; let the launcher end the job, so that no rank waits for it", find_the_killer)
           : fmt::format(
-                "{}; let a rank that catches one tell the others (a flag in an all_reduce) or abort "
+                "{}; let a rank that catches an exception tell the others (a flag in an all_reduce) or abort "
                 "the job, so that no rank waits for it",
                 advice_for_exception(exception_of(evidence, gone.first())));
   finding.on_backend = crash_on_backend(evidence.backend, place.call.op);
@@ -181,9 +189,9 @@ void word_extra_call(const Evidence& evidence, const Place& place, Finding& find
   const InputRange more = inputs_of(evidence, place.waiting);
   const InputRange fewer = inputs_of(evidence, place.missing);
   if (ran_out_before(fewer, more)) {
-    finding.cause = fmt::format("{} input {} when {} had run out after {}",
-                                with_verb(place.waiting, "processes", "process"), more.fewest,
-                                ranks_phrase(place.missing), fewer.most);
+    finding.cause =
+        fmt::format("{} input {}; {} ran out after {}", with_verb(place.waiting, "processes", "process"),
+                    more.fewest, ranks_phrase(place.missing), fewer.most);
     finding.advice = advice_for_inputs(place.call);
     return;
   }
@@ -349,7 +357,7 @@ void word_crossing(const Evidence& evidence, const std::vector<BlockedSlot>& slo
         "; a group's first call makes its communicator, which holds up its host, even if the call is "
         "asynchronous";
   }
-  finding.advice = "issue the collectives of overlapping groups in one order on every rank";
+  finding.advice = groups_in_one_order;
   finding.on_backend = hang_on_backend(evidence, *finding.at);
   for (const std::size_t i : blame.slots) {
     const BlockedSlot& slot = slots[i];
