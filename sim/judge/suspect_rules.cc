@@ -72,10 +72,40 @@ std::size_t habit(const Side& side) {
   return best;
 }
 
+// The call that earlier followed on the calls just before, of the longest such context; null if there is none.
+const ProgramCall* usual_next(const Side& side) {
+  constexpr std::size_t compared_max = 256;  // calls
+  const Calls before = side.before.last(std::min(side.before.size(), compared_max));
+  const ProgramCall* next = nullptr;
+  std::size_t best = 0;
+  for (std::size_t earlier = 1; earlier < before.size(); ++earlier) {
+    std::size_t alike = 0;
+    while (alike < earlier && is_repetition(before[earlier - 1 - alike], before[before.size() - 1 - alike])) {
+      ++alike;
+    }
+    if (alike > best) {
+      best = alike;
+      next = &before[earlier];
+    }
+  }
+  return next;
+}
+
+// True if a may have left out the other end of b's message. If its next call would have been another one, a loop ended
+// there, as every loop does once.
+bool may_have_left_out_other_end(const Side& a, const Side& b) {
+  const ProgramCall* next = usual_next(a);
+  return next != nullptr && next->kind == (b.call->kind == OpKind::send ? OpKind::recv : OpKind::send);
+}
+
 using Rule = Opinion (*)(const Side& a, const Side& b);
 
 // b continues as it always did after the calls before, and a does not.
 Opinion breaks_habit(const Side& a, const Side& b) {
+  const bool is_about_message = is_point_to_point(b.call->kind) && !is_point_to_point(a.call->kind);
+  if (is_about_message && !may_have_left_out_other_end(a, b)) {
+    return {};
+  }
   if (habit(b) > std::max(habit(a), made_elsewhere)) {
     return {&a, fmt::format("{} pattern: in earlier steps {} next call was {}",
                             with_verb(a.ranks, "breaks its", "break their"),

@@ -35,7 +35,10 @@ Confidence confidence_in_blame(const Verdict& verdict) {
   }
   if (finding->repair && !finding->repair->steps.empty()) {
     const bool is_proven = finding->repair->alternatives == 0 && !finding->repair->is_partial;
-    return is_proven ? Confidence::high : Confidence::medium;
+    // Most ranks are seldom wrong: there may be a second mistake, and the change that was found covers both.
+    const bool blames_most = finding->at && 2 * finding->culprits.size() >
+                                                finding->at->waiting.size() + finding->at->missing.size();
+    return blames_most ? Confidence::low : is_proven ? Confidence::high : Confidence::medium;
   }
   if (const auto* deadlock = std::get_if<Deadlock>(&verdict);
       deadlock != nullptr && !deadlock->cycle.empty()) {

@@ -241,4 +241,26 @@ TEST_CASE("a thousand ranks that all send first are one cycle", "[messages][fibe
   CHECK(to_string(finding(report).culprits) == "0-999");
 }
 
+// Every rank but the first receives from the one before, and every rank but the last sends to the next. `leaves_out`:
+// whether rank 2 does not send in the last round, or the last rank receives once more than it is sent.
+Report chain(const Job& job, bool leaves_out) {
+  return job.run(4, [&](Rank rank) {
+    for (int round = 0; round < (rank == 3 && !leaves_out ? 5 : 4); ++round) {
+      if (rank > 0) {
+        recv(job.number(), rank - 1);
+      }
+      if (rank < 3 && !(leaves_out && rank == 2 && round == 3)) {
+        send(job.number(), rank + 1);
+      }
+    }
+    barrier();
+  });
+}
+
+TEST_CASE("a rank whose loop has ended has not left out a message that its loop would not have sent next",
+          "[messages][fiber]") {
+  CHECK(finding(chain(gloo_job, false)).suspects.front() == 3);
+  CHECK(finding(chain(gloo_job, true)).suspects.front() == 2);
+}
+
 }  // namespace rollcall::sim
