@@ -4,22 +4,19 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
-#include <ostream>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "scenarios/format/cases.h"
 #include "scenarios/format/scenario.h"
-#include "viz/base/write_file.h"
+#include "scenarios/test/state_folder.h"
 
 namespace rollcall::scenario {
 namespace {
 
 namespace fs = std::filesystem;
 using Record = nlohmann::ordered_json;
-
-constexpr const char* failures_folder = ".rollcall/failures";
 
 // A file has one name here, however it was written.
 std::string place_of(const std::string& file) {
@@ -82,20 +79,13 @@ void store_failure(const Scenario& scenario, std::uint64_t seed, const sim::Sche
                    const std::string& headline) {
   const std::string text = sim::to_text(schedule);
   const std::string place = place_of(scenario.file);
-  std::error_code unable;  // then writing reports why
-  fs::create_directories(failures_folder, unable);
-  if (!fs::exists(".rollcall/.gitignore", unable)) {
-    viz::write_file(".rollcall/.gitignore", [](std::ostream& out) { out << "# made by rollcall\n*\n"; });
-  }
   const Record object = {{"scenario", place},
                          {"parameters", scenario.parameters},
                          {"seed", seed},
                          {"schedule", text},
                          {"headline", headline}};
-  viz::write_file(name_of_failure(fmt::format("{} {} {} {}", place, scenario.parameters, seed, text)),
-                  [&object](std::ostream& out) {
-                    out << object.dump(2, ' ', true, Record::error_handler_t::replace) << "\n";
-                  });
+  write_state(name_of_failure(fmt::format("{} {} {} {}", place, scenario.parameters, seed, text)),
+              object.dump(2, ' ', true, Record::error_handler_t::replace) + "\n");
 }
 
 void forget_failure(const StoredFailure& failure) {

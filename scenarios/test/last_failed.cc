@@ -1,27 +1,15 @@
 #include "scenarios/test/last_failed.h"
 
-#include <filesystem>
 #include <fstream>
-#include <ostream>
 
 #include <nlohmann/json.hpp>
 
-#include "viz/base/write_file.h"
+#include "scenarios/test/state_folder.h"
 
 namespace rollcall::scenario {
-namespace {
-
-constexpr const char* state_folder = ".rollcall";
-constexpr const char* file = ".rollcall/last-failed.json";
-
-void write(const std::string& path, const std::string& text) {
-  viz::write_file(path, [&text](std::ostream& out) { out << text; });
-}
-
-}  // namespace
 
 std::set<std::string> last_failed() {
-  std::ifstream in(file);
+  std::ifstream in(last_failed_file);
   const nlohmann::json list = nlohmann::json::parse(in, nullptr, false);
   std::set<std::string> addresses;
   for (const nlohmann::json& each : list.is_array() ? list : nlohmann::json::array()) {
@@ -45,11 +33,8 @@ void remember_failures(const viz::TestRun& run) {
   if (after == before) {
     return;
   }
-  std::error_code unable;  // then writing reports why
-  if (std::filesystem::create_directories(state_folder, unable)) {
-    write(std::string(state_folder) + "/.gitignore", "# made by `rollcall test --lf`\n*\n");
-  }
-  write(file, nlohmann::json(after).dump(2, ' ', true, nlohmann::json::error_handler_t::replace) + "\n");
+  write_state(last_failed_file,
+              nlohmann::json(after).dump(2, ' ', true, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace rollcall::scenario

@@ -120,6 +120,9 @@ TEST_CASE("with --lf it runs what failed last time", "[cli][fiber]") {
   CHECK_FALSE(std::filesystem::exists(shell.path(".rollcall")));
   shell.rollcall("test");
   CHECK(shell.rollcall("test --lf --list").out == "scenarios/b.json::uneven\n");
+  // The folder may also hold the wheel that CI installs, which git has to see.
+  CHECK(contents(shell.path(".rollcall/.gitignore")) ==
+        "# written by `rollcall test`\n/.gitignore\n/failures/\n/last-failed.json\n");
   shell.write("scenarios/b.json", loop("uneven", 6));
   CHECK_THAT(shell.rollcall("test --lf").out, EndsWith("\n1 passed, 4 deselected\n"));
   CHECK_THAT(shell.rollcall("test --lf").out, EndsWith("\n5 passed\n"));
