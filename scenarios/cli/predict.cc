@@ -418,6 +418,9 @@ ExitCode predict_times(const CommandLine& line) {
     return predict_model(line);
   }
   const std::string& subject = line.predict.subject;
+  if ((names_a_file(subject) || subject.ends_with(".py")) && !std::filesystem::exists(subject)) {
+    throw UsageError(fmt::format("'{}': no such file", subject));
+  }
   if (std::filesystem::is_regular_file(subject) && subject_of(subject) == Subject::script) {
     return predict_script(line);
   }

@@ -175,7 +175,7 @@ bool has_utf16_mark(std::string_view text) {
 void require_text(const SourceText& source) {
   const std::string_view text = source.text();
   if (text.empty()) {
-    refuse(source.name(), "the file is empty; a scenario is a JSON object (see `rollcall schema`)");
+    refuse(source.name(), "the file is empty");
   }
   if (text.size() > SourceText::bytes_max) {
     refuse(source.name(), fmt::format("the text is larger than {} MiB", SourceText::bytes_max >> 20));

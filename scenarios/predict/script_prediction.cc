@@ -394,8 +394,9 @@ std::string text_of(const PredictedScript& script) {
                         prediction.kernels, viz::in_microseconds(prediction.step) / prediction.kernels);
   }
   if (const Duration host = host_time(prediction); host > prediction.step) {
-    text += fmt::format("  host        {:>9} ms  about, to launch them one by one: the step takes as long\n",
-                        viz::in_milliseconds(host));
+    text += fmt::format(
+        "  host        {:>9} ms  about, to launch them one by one: a real step takes at least this long\n",
+        viz::in_milliseconds(host));
   }
   text += fmt::format("  idle        {:>9} ms\n", viz::in_milliseconds(prediction.idle));
   if (!prediction.slowest.empty()) {

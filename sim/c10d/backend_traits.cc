@@ -36,7 +36,8 @@ constexpr std::array<BackendTraits, 2> table{{
                                        "collective on the group hangs",
                 .op_mismatch = "operations are not compared: every rank involved usually hangs until its "
                                "watchdog's timeout",
-                .size_mismatch = "sizes are not compared: usually a hang, with small tensors silent garbage",
+                .size_mismatch =
+                    "sizes are not compared: the job usually hangs; small tensors silently give garbage",
                 .lost_message = "hangs until the watchdog's timeout; small messages may seem to get through, "
                                 "because NCCL's connections hold a few of them",
                 .message_mismatch = "nothing is compared: the larger side hangs, or the data are cut off",

@@ -182,7 +182,7 @@ Machine rack(std::string_view name, std::string_view description, int hosts, int
 // A100, H100, H200, B200, B300 and of GB200 and GB300 NVL72, NVIDIA's export notices for A800, H800 and H20 (NVLink of
 // 400 GB/s both ways where it is reduced), AWS's pages on P4d, P5 and P5en, and the pages on Polaris, Perlmutter (ALCF,
 // NERSC) and Alps (CSCS). Sorted by name.
-const std::vector<Machine>& catalogue() {
+const std::vector<Machine>& catalog() {
   constexpr auto on_switch = Links::NvLink::all_to_all_switch;
   constexpr auto mesh = Links::NvLink::mesh;
   constexpr double a100_link = 20;
@@ -250,7 +250,7 @@ const std::vector<Machine>& catalogue() {
 // The longest machine name that `name` begins with, followed by a dash.
 const Machine* machine_of(std::string_view name) {
   const Machine* best = nullptr;
-  for (const Machine& candidate : catalogue()) {
+  for (const Machine& candidate : catalog()) {
     const std::string& word = candidate.cluster.machine;
     const bool matches = name.starts_with(word) && name.size() > word.size() && name[word.size()] == '-';
     if (matches && (best == nullptr || word.size() > best->cluster.machine.size())) {
@@ -398,13 +398,13 @@ NamedCluster find_cluster(std::string_view name) {
 
 const Cluster* find_machine(std::string_view name) {
   const auto found = std::ranges::find_if(
-      catalogue(), [name](const Machine& candidate) { return candidate.cluster.machine == name; });
-  return found == catalogue().end() ? nullptr : &found->cluster;
+      catalog(), [name](const Machine& candidate) { return candidate.cluster.machine == name; });
+  return found == catalog().end() ? nullptr : &found->cluster;
 }
 
 std::vector<MachineSummary> machines() {
   std::vector<MachineSummary> result;
-  for (const Machine& each : catalogue()) {
+  for (const Machine& each : catalog()) {
     result.push_back({each.cluster.machine, std::string(each.description), each.cluster.gpus_built_in});
   }
   return result;
@@ -412,7 +412,7 @@ std::vector<MachineSummary> machines() {
 
 std::vector<std::string> preset_names() {
   std::vector<std::string> names;
-  for (const Machine& each : catalogue()) {
+  for (const Machine& each : catalog()) {
     names.push_back(each.cluster.name);
   }
   return names;

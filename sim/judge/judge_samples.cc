@@ -38,9 +38,9 @@ std::optional<Verdict> judge_samples(const SampleUse& use) {
   Finding& finding = wrong.finding;
   finding.kind = FindingKind::samples_repeated;
   blame_seeds(use.seeds, finding);
-  finding.headline = fmt::format("{} with {}: of {} samples {} are seen by several ranks and {} by none",
+  finding.headline = fmt::format("{} with {}: of {} samples, several ranks see {}, and no rank sees {}",
                                  with_verb(finding.culprits, "shuffles", "shuffle"),
-                                 finding.tie ? "seeds of their own" : "a different seed than the others",
+                                 finding.tie ? "different seeds" : "a different seed than the others",
                                  use.dataset, use.repeated, use.dropped());
   finding.cause =
       "a sampler gives each rank its part of one shuffled order, and these ranks cut different orders";

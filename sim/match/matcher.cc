@@ -327,19 +327,19 @@ std::vector<OpVariant> variants_by_pairing(const GroupMatcher& matcher, const Sl
 bool is_mispaired(const Slot& slot, const ScopeTable& scopes) {
   // Calls that share the reference's scope share its pairing, so only deviants can differ. Labels are an equivalence
   // among labeled calls: one labeled call is enough to compare with.
-  Pairing labelled = pairing_of(slot.reference, scopes);
-  bool any_unlabelled = labelled.id == 0;
+  Pairing labeled = pairing_of(slot.reference, scopes);
+  bool any_unlabeled = labeled.id == 0;
   for (const Op& deviant : slot.deviants) {
     const Pairing pairing = pairing_of(deviant, scopes);
-    if (!may_pair(labelled, pairing)) {
+    if (!may_pair(labeled, pairing)) {
       return true;
     }
-    any_unlabelled = any_unlabelled || pairing.id == 0;
-    if (labelled.id == 0 || pairing.strict) {
-      labelled = pairing;
+    any_unlabeled = any_unlabeled || pairing.id == 0;
+    if (labeled.id == 0 || pairing.strict) {
+      labeled = pairing;
     }
   }
-  return any_unlabelled && labelled.strict;
+  return any_unlabeled && labeled.strict;
 }
 
 }  // namespace rollcall::check

@@ -47,8 +47,8 @@ std::string full_words(const ProgramCall& call) {
 std::string list_words(std::span<const ProgramCall> calls) {
   const std::string more =
       calls.size() > 1
-          ? fmt::format(" and {} after it",
-                        calls.size() == 2 ? "the call" : fmt::format("{} calls", calls.size() - 1))
+          ? fmt::format(" and {}", calls.size() == 2 ? "the next call"
+                                                     : fmt::format("the next {} calls", calls.size() - 1))
           : "";
   return full_words(calls.front()) + more;
 }
@@ -60,7 +60,7 @@ std::span<const ProgramCall> dropped_by(const CallEdit& edit, const RankProgram&
 
 std::string before_words(const CallEdit& edit, const RankProgram& program) {
   const auto at = static_cast<std::size_t>(edit.at);
-  return at < program.calls.size() ? " before " + full_words(program.calls[at]) : " after its last call";
+  return at < program.calls.size() ? " before " + full_words(program.calls[at]) : " at the end";
 }
 
 // What sets two calls apart whose full_words are equal; empty if that takes more words.
@@ -115,6 +115,29 @@ const ProgramCall* earlier_from_anyone(const RankProgram& program, const CallEdi
 }
 
 enum class Mistake { left_out, extra, moved, other_group, other_peer, other_call };
+
+// The call that an edit is about.
+const ProgramCall& subject_of(const CallEdit& edit, const RankProgram& program) {
+  return edit.inserted.empty() ? dropped_by(edit, program).front() : edit.inserted.front();
+}
+
+// Words for what the first edits of all culprits are about: the first one's call, or only its kind where others make
+// theirs on another group.
+std::string shared_words(const CallEdits& edits, Programs programs) {
+  const ProgramCall& call = subject_of(edits.front(), program_of(programs, edits.front().rank));
+  Rank rank = edits.front().rank;
+  for (const CallEdit& edit : edits) {
+    if (edit.rank == rank) {
+      continue;
+    }
+    rank = edit.rank;
+    const ProgramCall& other = subject_of(edit, program_of(programs, rank));
+    if (!is_message(call) && other.kind == call.kind && other.group != call.group) {
+      return fmt::format("{} on groups of their own", to_string(call.kind));
+    }
+  }
+  return full_words(call);
+}
 
 // True if an edit makes the calls that it drops in another order.
 bool only_reorders(std::span<const ProgramCall> out, std::span<const ProgramCall> in) {
@@ -241,22 +264,22 @@ void word_culprits(const CallEdits& edits, Programs programs, std::span<const Pl
   switch (mistake) {
     case Mistake::left_out:
       finding.headline = fmt::format("{} {}{}", with_verb(culprits, "leaves out", "leave out"),
-                                     full_words(call), alone ? number : "");
+                                     shared_words(edits, programs), alone ? number : "");
       finding.cause =
           "what is called after it meets calls of other ranks that do not belong to it, or no call at all";
       finding.advice =
           fmt::format("call it on {}, too, or on none of its peers", alone ? "this rank" : "these ranks");
       break;
     case Mistake::extra:
-      finding.headline =
-          fmt::format("{} {}, which {} not call", with_verb(culprits, "calls", "call"), full_words(call),
-                      is_message(call) ? "its other end does" : "the others do");
+      finding.headline = fmt::format("{} {}, which {} not call", with_verb(culprits, "calls", "call"),
+                                     shared_words(edits, programs),
+                                     is_message(call) ? "its other end does" : "the others do");
       finding.cause = "a call that only some of its ranks make waits for the rest of them";
       finding.advice = "let every rank of the group make the call, or none";
       break;
     case Mistake::moved:
       finding.headline = fmt::format("{} {} in a different order than the others",
-                                     with_verb(culprits, "makes", "make"), full_words(call));
+                                     with_verb(culprits, "makes", "make"), shared_words(edits, programs));
       finding.cause = "each waits in a call that the others make only after the one in which they wait";
       finding.advice = "make these calls in one order on all ranks";
       break;

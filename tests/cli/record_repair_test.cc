@@ -19,7 +19,8 @@ TEST_CASE("a call of another size is replaced, because after the others' call no
   CHECK(outcome.code == 1);
   CHECK_THAT(outcome.out, Contains("let rank 3 call all_reduce on g2 of 6 x float32"));
   CHECK_THAT(outcome.out, Contains("instead of all_reduce on g2"));
-  CHECK_THAT(outcome.out, Contains("it was run\n"));  // to its end: nothing follows that is not known
+  CHECK_THAT(outcome.out,
+             Contains("(a run confirmed it)\n"));  // to its end: nothing follows that is not known
 }
 
 TEST_CASE("a compiled module has the original one, and its keys have a prefix", "[record]") {

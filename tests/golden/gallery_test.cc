@@ -66,9 +66,10 @@ std::map<std::string, Picture> shortest_reports() {
 std::string page() {
   std::string text =
       "# Gallery\n\n"
-      "What `rollcall run` prints about each kind of failure. Every picture is an example that ships, and a "
+      "What `rollcall run` prints about each kind of failure. Every report is that of an example that ships, "
+      "and a "
       "test keeps\n"
-      "this page as they are. [findings.md](findings.md) explains the kinds, and "
+      "this page up to date. [findings.md](findings.md) explains the kinds, and "
       "[html-report.md](html-report.md) shows\n"
       "the same reports as pages.\n";
   const std::map<std::string, Picture> shortest = shortest_reports();

@@ -129,9 +129,9 @@ constexpr const char* error_header =
 
 const char* introduction = R"(# How long a call takes
 
-`rollcall predict`, and every run of a scenario with a `cluster` on nccl, say two things of a call's time.
+`rollcall predict`, and every run of a scenario with a `cluster` on nccl, give two times for a call.
 
-**What NCCL takes it for** (`time`). The equations by which NCCL itself chooses algorithm, protocol and channels
+**NCCL's own estimate** (`time`). The equations by which NCCL itself chooses algorithm, protocol and channels
 (`src/graph/tuning.cc`, `src/enqueue.cc`), of 2.28.9 or of the release that `--nccl` names. For size *S*, of all
 algorithms and protocols the least of
 
@@ -158,7 +158,7 @@ Tables and JSON say so.
 
 Where times are the expected ones, calls that run at once share what there is
 ([sim/cost/contention.h](../sim/cost/contention.h)): the port of a GPU that is in two of them, a NIC that groups of one
-node have in common. Together they get what it carries, and each call's remark in a trace says what it lost by that.
+node have in common. They share its capacity, and in a trace each call's remark says how much time that cost.
 Computing slows down by the multiprocessors that the channels of a call on the same GPU hold. The factors are counts,
 and were not fitted: no published table has two groups at once.
 
@@ -194,7 +194,7 @@ std::string summary_section(const std::vector<JudgedRow>& rows) {
       "`torch._inductor.comm_analysis` of 2.14.1,\n"
       "run for these rows (`tests/latency/torch_estimator.py`) and told how many GPUs NVLink joins, of which "
       "generation.\n"
-      "*alpha-beta* is a latency and a bandwidth fitted to the very table: the best that two numbers do "
+      "*alpha-beta* is a latency and a bandwidth fitted to the table itself: the best that two numbers do "
       "where "
       "the answer\n"
       "is known. *Seen*: the factors were fitted to all tables. *Unseen*: to all but those of the system in "
@@ -290,7 +290,7 @@ std::string ratio_in(const MeasuredTable& table, const Band& band, double cost::
 std::string ratio_section(const std::vector<MeasuredTable>& tables) {
   std::string text =
       "## Measured over predicted\n\n"
-      "Geometric means by size, of the model and, behind the stroke, of what is expected. Tables with a "
+      "Geometric means by size, of the model and, after the slash, of what is expected. Tables with a "
       "forced\n"
       "algorithm or protocol, of symmetric memory, and one published as suspect are not part of the fit.\n\n"
       "| table | cluster | to 64 KiB | to 16 MiB | above | model |\n|---|---|---|---|---|---|\n";

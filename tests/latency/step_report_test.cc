@@ -233,13 +233,13 @@ float32.
 
     rollcall predict --model llama3-8b --layout fsdp=128,microbatch=2,recompute=selective,compile --cluster h100-8
 
-gives the step time, tokens per second, MFU, what nothing hides, and memory. A layer is its matrix products, attention,
-and passes over memory ([transformer.cc](../scenarios/predict/transformer.cc)). What happens at once is simulated: every
-stage of the pipeline is a rank, and stands for all GPUs that do the same, so a collective of tensor or data parallel
-groups is a kernel on a stream that takes what the call takes in such a group. That is exact as long as all of them do
-the same. A step of many microbatches is simulated with 2 and with 3 rounds of them, and continued. MFU counts attention
-without what is masked. `--what-if slow=5%` is one rank whose kernels take 5 % longer, `longer=5%` one with longer
-sequences: all others wait for it, and the table says how many seconds of GPUs a step loses by that.
+gives the step time, tokens per second, MFU, exposed communication, and memory. A layer is its matrix products,
+attention, and passes over memory ([transformer.cc](../scenarios/predict/transformer.cc)). What happens at once is
+simulated: every stage of the pipeline is a rank, and stands for all GPUs that do the same, so a collective of tensor
+or data parallel groups is a kernel on a stream that takes what the call takes in such a group. That is exact as long as
+all of them do the same. A step of many microbatches is simulated with 2 and with 3 rounds of them, and continued. MFU
+counts attention without what is masked. `--what-if slow=5%` is one rank whose kernels take 5 % longer, `longer=5%` one
+with longer sequences: all others wait for it, and the table says how many seconds of GPUs a step loses by that.
 
 Not modeled: the host's launches, kernels that share multiprocessors or memory with NCCL's, networks with other traffic,
 waves of tiles that do not fill a GPU, experts.
@@ -252,14 +252,15 @@ below. Two numbers do not:
 - `reached_in_training` (0.77): the part of the best speed of a product, or of flash attention, that a training step
   reaches. It was chosen on the rows of A100, which have no flash attention; the rows of H100 and H200 are the test of
   it.
-- `seen_of_overlapped` (0.5): what asynchronous tensor parallelism leaves of a collective to be seen. It was chosen on
-  torchtitan's pairs with and without it, of June 2025.
+- `seen_of_overlapped` (0.5): the part of a collective that stays exposed with asynchronous tensor parallelism. It was
+  chosen on torchtitan's pairs with and without it, of June 2025.
 
-Three more were decided with rows in sight: that attention on H100 reaches alone what PyTorch's own kernel was measured
-at (300 of 989 teraflops) and not what FlashAttention-2's authors reach (350); that attention, like products, is slower
-in training than alone; and that a replica without a pipeline has microbatches of 4 sequences where nobody says how
-many. Context parallel is PyTorch's ring attention, read from its source: parts that are merged, a gather of keys and
-values that are repeated for every head, also when attention is computed again, and gradients that go around a ring.
+Three more were decided after seeing these rows: that attention on H100 reaches alone what PyTorch's own kernel was
+measured at (300 of 989 teraflops) and not what FlashAttention-2's authors reach (350); that attention, like products,
+is slower in training than alone; and that a replica without a pipeline has microbatches of 4 sequences where nobody
+says how many. Context parallel is PyTorch's ring attention, read from its source: parts that are merged, a gather of
+keys and values that are repeated for every head, also when attention is computed again, and gradients that go around a
+ring.
 
 )";
 

@@ -174,10 +174,10 @@ std::string repair_phrase(const Finding& finding, std::string_view proof) {
   if (steps.empty()) {
     const Repair& none = *finding.repair;
     return none.search == Repair::Search::too_large
-               ? "none was searched for, as the job is too large"
-               : fmt::format("none was found: {} run{}",
+               ? "none was searched for: the job is too large"
+               : fmt::format("none was found; {} tried{}",
                              none.tried == 1 ? "one change was" : fmt::format("{} changes were", none.tried),
-                             none.search == Repair::Search::cut_short ? ", and no more are tried" : "");
+                             none.search == Repair::Search::cut_short ? ", and there are more" : "");
   }
   std::string text;
   for (std::size_t i = 0; i < std::min(steps.size(), steps_max); ++i) {
@@ -186,11 +186,12 @@ std::string repair_phrase(const Finding& finding, std::string_view proof) {
                         step.times > 1 ? fmt::format(" ({} times)", step.times) : "");
   }
   if (steps.size() > steps_max) {
-    text += fmt::format("; and {} more changes of this kind", steps.size() - steps_max);
+    const std::size_t more = steps.size() - steps_max;
+    text += fmt::format("; and {} more {}", more, more == 1 ? "change" : "changes");
   }
   text += fmt::format(". With that, {}", proof);
   if (finding.repair->alternatives > 0) {
-    text += ". The same is true if other ranks are changed";
+    text += ". Changing other ranks instead would also work";
   }
   return text;
 }
@@ -200,9 +201,9 @@ std::string run_proof(const Report& report) {
   const bool is_partial = finding != nullptr && finding->repair && finding->repair->is_partial;
   return fmt::format(
       "{} {}", report.world_size == 2 ? "both ranks" : fmt::format("all {} ranks", report.world_size),
-      is_partial ? "get to the end of what was recorded of them: it was run. What they would do next is "
-                   "not known"
-                 : "finish: it was run");
+      is_partial
+          ? "reach the end of their recorded calls (a run confirmed it). What they would do next is unknown"
+          : "finish (a run confirmed it)");
 }
 
 std::string tie_phrase(const Finding& finding) {

@@ -32,12 +32,12 @@ std::string timing_phrase(const Report& report);
 std::string search_phrase(const Report& report, const SearchResult& search);
 // The reason why more than one side is named. The finding must be a tie.
 std::string tie_phrase(const Finding& finding);
-// "let rank 0 call ... With that, all 4 ranks finish: it was run", with `proof` at its end; empty if the finding has no
-// repair.
+// "let rank 0 call ... With that, all 4 ranks finish (a run confirmed it)", with `proof` at its end; empty if the
+// finding has no repair.
 std::string repair_phrase(const Finding& finding, std::string_view proof);
 // The proofs for runs and for recordings.
 std::string run_proof(const Report& report);
 inline constexpr std::string_view replay_proof =
-    "the recorded calls fit together, and no rank waits forever: they were replayed";
+    "the recorded calls fit together, and no rank waits forever (a replay confirmed it)";
 
 }  // namespace rollcall::viz

@@ -180,7 +180,7 @@ CLI::Option* declare_kernels_from(CLI::App& app, CommandLine& line) {
   return app
       .add_option("--kernels-from", line.predict.kernels_from,
                   "For a script: times of operations measured on one GPU, a trace of torch.profiler with "
-                  "record_shapes=True; others are the roofline's")
+                  "record_shapes=True; the roofline gives the others")
       ->check(CLI::Validator(CLI::ExistingFile).description(""))
       ->type_name("TRACE");
 }
@@ -199,8 +199,9 @@ void declare_predict(CLI::App& app, CommandLine& line) {
       ->type_name("WORDS");
   app.add_option(
          "--what-if", predict.what_if,
-         "Also with these changes, such as cluster=h200-8,slow=5%: of a model also its words, its layout's "
-         "and longer=5%; of a scenario or a script world_size=, bucket=, microbatches= and precision=")
+         "Also with these changes, such as cluster=h200-8,slow=5%; for a model, also any word of --model or "
+         "--layout, and longer=5%; for a scenario or a script, also world_size=, bucket=, microbatches= and "
+         "precision=")
       ->type_name("WORDS");
   app.add_option("--gpu", predict.gpu, "A GPU that differs from the cluster's, such as h100-500w")
       ->type_name("NAME");
@@ -244,7 +245,7 @@ void declare_predict(CLI::App& app, CommandLine& line) {
       ->type_name("N");
   declare_kernels_from(app, line);
   app.add_option("--tokens-per-step", predict.tokens_per_step,
-                 "What all ranks together train on in a step; then tokens per second are told")
+                 "Tokens that all ranks together train on in a step; adds tokens per second to the report")
       ->check(CLI::Validator(CLI::PositiveNumber).description(""))
       ->type_name("N");
   app.add_option("--python", line.record.python, "For a script: the Python interpreter")
@@ -382,7 +383,7 @@ void declare_record(CLI::App& app, CommandLine& line) {
       ->excludes("--fake");
   app.add_option(
          "--sample", record.sampled,
-         "Run only N of the ranks alone; if they make the same calls, take the others to make them, too")
+         "Run only N of the ranks alone; if they make the same calls, assume that the others make them, too")
       ->check(whole_number(2, 4096))
       ->type_name("N")
       ->excludes(simulate)
@@ -442,21 +443,21 @@ void declare_watch(CLI::App& app, CommandLine& line) {
                  "any that is free. The page's address is printed at startup")
       ->check(whole_number(0, 65535))
       ->type_name("PORT");
-  app.add_flag("--no-row", line.watch.no_row, "Do not keep the terminal's last row for how the job is doing");
+  app.add_flag("--no-row", line.watch.no_row, "Do not keep the terminal's last row for the job's status");
   app.add_option("--records", line.record.records,
                  "Keep the ranks' rings and stacks in this directory, for diagnose, import and view")
       ->type_name("DIR");
   app.footer(
       "The command that starts the job comes after the options. It is run as it is: its\n"
-      "output is untouched, signals reach it, and its exit code is ours. Reports go to\n"
-      "standard error.");
+      "output is untouched, signals reach it, and rollcall exits with its exit code.\n"
+      "Reports go to standard error.");
 }
 
 void declare_attach(CLI::App& app, CommandLine& line) {
   app.add_option(
          "TARGET", line.paths,
          "host:port of torch's debug server (its page), a process id of a rank or of what started the ranks, "
-         "ras:host[:port] of NCCL's RAS; several are put together")
+         "ras:host[:port] of NCCL's RAS; several are combined")
       ->required();
   app.add_option("--records", line.record.records, "Keep what was collected in this directory")
       ->type_name("DIR");

@@ -61,8 +61,7 @@ TEST_CASE("an excerpt blanks control characters and stray bytes", "[scenarios]")
 }
 
 TEST_CASE("what is no text is refused with a reason", "[scenarios]") {
-  CHECK(refusal("") ==
-        "a.json: error: the file is empty; a scenario is a JSON object (see `rollcall schema`)");
+  CHECK(refusal("") == "a.json: error: the file is empty");
   CHECK(refusal("\xff\xfe{") == "a.json: error: the file is UTF-16; save it as UTF-8");
   CHECK(refusal("{\n\"\xe9\"}") == "a.json:2:2: error: byte 0xe9 is not valid UTF-8\n  \"?\"}\n   ^");
   CHECK(refusal(std::string("{}\0", 3)) ==
