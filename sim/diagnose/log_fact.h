@@ -28,6 +28,7 @@ struct LogFact {
     raised,         // an error of this rank's own program; `text` has it
     logged,         // likewise, and the program survived it
     unplaced,       // likewise, of a rank that the log does not name: `ranks` is empty
+    unplaced_loss,  // a call of a rank that the log does not name failed, because another was gone or late
     aborted,        // Gloo ended this rank: it was sent more than it expected. `text`: "12 vs 8" bytes
     truncated,      // likewise, NCCL ended a call of this rank
     lost_peer,      // a call of this rank failed because another rank was gone

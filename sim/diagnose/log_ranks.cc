@@ -352,7 +352,8 @@ std::optional<Diagnosis> judge_nccl_failures(const std::vector<LogFact>& facts) 
 }
 
 std::optional<Diagnosis> judge_unplaced_errors(const std::vector<LogFact>& facts) {
-  const LogFact* error = first_of(facts, Kind::unplaced);
+  const LogFact* own = first_of(facts, Kind::unplaced);
+  const LogFact* error = own != nullptr ? own : first_of(facts, Kind::unplaced_loss);
   if (error == nullptr) {
     return std::nullopt;
   }

@@ -314,7 +314,8 @@ class ErrorReader {
     for (ReportedError& error : errors_) {
       const bool is_placed = !error.fact.ranks.empty();
       if (is_placed || error.fact.kind != Kind::logged) {
-        error.fact.kind = is_placed ? error.fact.kind : Kind::unplaced;
+        const bool is_own = error.fact.kind == Kind::raised;
+        error.fact.kind = is_placed ? error.fact.kind : is_own ? Kind::unplaced : Kind::unplaced_loss;
         facts.push_back(std::move(error.fact));
       }
     }
@@ -455,8 +456,9 @@ class ErrorReader {
 
   // "ProcessExitedException: process 1 terminated with signal SIGKILL", "... with exit code 3".
   void add_spawned(std::string_view text, std::int64_t number) {
-    if (const std::optional<Rank> rank = rank_after(text, spawned_ended)) {
-      add_fact(Kind::ended, *rank, number).fact.text = text.substr(text.find("terminated"));
+    const std::size_t how = text.find("terminated");
+    if (const std::optional<Rank> rank = rank_after(text, spawned_ended); rank && how != text.npos) {
+      add_fact(Kind::ended, *rank, number).fact.text = text.substr(how);
     }
   }
 

@@ -337,7 +337,7 @@ TEST_CASE("of torchrun's attempts the last one is judged", "[job-log]") {
   CHECK(check::judge_dump(read.job).finding.culprits == RankSet{2});
 }
 
-TEST_CASE("a local rank that several nodes have says nothing about the rank; [rankN] does", "[job-log]") {
+TEST_CASE("a local rank that several nodes have says nothing about the rank, and torch's own label does", "[job-log]") {
   const std::string lost =
       "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\n"
       "RuntimeError: [pair.cc:5] Connection closed by peer [::1]:1\n";
@@ -391,6 +391,13 @@ TEST_CASE("a barrier in the store says how many came, and which ranks if all who
   const std::string through =
       "INFO: Rank 0: Completed store-based barrier for key:store_based_barrier_key:1 with 4 nodes.\n";
   CHECK_FALSE(check::judge_log(*read_text_evidence(line(0, 1, 4, 3) + through, -1, "train.log")));
+}
+
+TEST_CASE("a line of torch.multiprocessing that is cut says nothing of how a process ended", "[job-log]") {
+  const std::string log =
+      "Traceback (most recent call last):\n  File \"train.py\", line 3, in main\n"
+      "torch.multiprocessing.spawn.ProcessExitedException: process 1 termi";
+  CHECK_FALSE(check::judge_log(*read_text_evidence(log, -1, "train.log")));
 }
 
 TEST_CASE("an empty log of a rank says that it had nothing to report", "[job-log]") {
