@@ -449,7 +449,8 @@ TEST_CASE("the name of a test is a sentence", "[tidy]") {
     for (std::sregex_iterator it(text.begin(), text.end(), test_case), end; it != end; ++it) {
       std::string name = (*it)[1];
       bool is_option = name.starts_with('-');  // to Catch2, when CTest names the test to run
-      if (std::count(name.begin(), name.end(), ' ') < 2 || name.ends_with('.') || is_option) {
+      const bool is_pattern = name.find_first_of(";[]*\\") != std::string::npos;  // to CMake or Catch2
+      if (std::count(name.begin(), name.end(), ' ') < 2 || name.ends_with('.') || is_option || is_pattern) {
         offences.push_back(file.path + ": \"" + name + "\"");
       }
     }

@@ -32,7 +32,7 @@ TEST_CASE("a call between hosts takes longer than one inside a host, wherever th
   CHECK(time_of_run(options) == across);
 }
 
-TEST_CASE("a cluster counts on nccl; gloo keeps the uniform model", "[fiber]") {
+TEST_CASE("a cluster counts on nccl, and gloo keeps the uniform model", "[fiber]") {
   Options options{.world_size = 8, .cluster = cost::find_cluster("h100-8").cluster};
   options.backend = "gloo";
   const Time with_cluster = time_of_run(options);
