@@ -90,7 +90,8 @@ def watch(case, port):
             begin, stop = said.index(b"{\n"), said.index(b"\n}") + 2
             reports.append((time.time() - last_event(folder), json.loads(said[begin:stop])))
             said = said[stop:]
-        if job.poll() is not None or (reports and not case.startswith("recovers")):
+        names_ranks = any(report["culprits"] for _, report in reports)
+        if job.poll() is not None or (names_ranks and not case.startswith("recovers")):
             break
         time.sleep(0.05)
     ran = job.poll() is None
@@ -116,7 +117,8 @@ def compare(case, expected, port):
         right = ran and (not expected["culprits"] or [] in culprits)
         text = f"nothing was said for {time.monotonic() - begin:.0f} s" + ("" if ran else ", and the job ended")
     else:
-        after, report = reports[0]
+        # A machine that is busy may halt all ranks for a moment. What is said then blames nobody.
+        after, report = next((said for said in reports if said[1]["culprits"]), reports[0])
         named, verdict = report["culprits"], report["verdict"]
         right = named in culprits and after <= LATEST_S and expected["verdict"] != "no_fault"
         exact = "" if verdict in verdicts else f" (kind, not {expected['verdict']})"
