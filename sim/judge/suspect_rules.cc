@@ -50,40 +50,44 @@ bool is_repetition(const ProgramCall& a, const ProgramCall& b) {
              std::string_view(b.label).substr(0, end_of_name(b.label));
 }
 
+// The calls just before, as many as are compared.
+Calls recent(const Side& side) {
+  constexpr std::size_t compared_max = 256;
+  return side.before.last(std::min(side.before.size(), compared_max));
+}
+
+// How many of the last calls also came just before the call number `earlier`.
+std::size_t calls_alike(Calls before, std::size_t earlier) {
+  std::size_t alike = 0;
+  while (alike < earlier && is_repetition(before[earlier - 1 - alike], before[before.size() - 1 - alike])) {
+    ++alike;
+  }
+  return alike;
+}
+
 // How well a side's call fits what the side did before: how many of the calls just before it also preceded the same
 // call earlier. A call that was never made scores lower than one that was made after other calls.
 constexpr std::size_t never_made = 0;
 constexpr std::size_t made_elsewhere = 1;
 
 std::size_t habit(const Side& side) {
-  constexpr std::size_t compared_max = 256;  // calls
   std::size_t best = never_made;
-  const Calls before = side.before.last(std::min(side.before.size(), compared_max));
+  const Calls before = recent(side);
   for (std::size_t earlier = 0; earlier < before.size(); ++earlier) {
-    if (!is_repetition(before[earlier], *side.call)) {
-      continue;
+    if (is_repetition(before[earlier], *side.call)) {
+      best = std::max(best, made_elsewhere + calls_alike(before, earlier));
     }
-    std::size_t alike = 0;
-    while (alike < earlier && is_repetition(before[earlier - 1 - alike], before[before.size() - 1 - alike])) {
-      ++alike;
-    }
-    best = std::max(best, made_elsewhere + alike);
   }
   return best;
 }
 
 // The call that earlier followed on the calls just before, of the longest such context; null if there is none.
 const ProgramCall* usual_next(const Side& side) {
-  constexpr std::size_t compared_max = 256;  // calls
-  const Calls before = side.before.last(std::min(side.before.size(), compared_max));
+  const Calls before = recent(side);
   const ProgramCall* next = nullptr;
   std::size_t best = 0;
   for (std::size_t earlier = 1; earlier < before.size(); ++earlier) {
-    std::size_t alike = 0;
-    while (alike < earlier && is_repetition(before[earlier - 1 - alike], before[before.size() - 1 - alike])) {
-      ++alike;
-    }
-    if (alike > best) {
+    if (const std::size_t alike = calls_alike(before, earlier); alike > best) {
       best = alike;
       next = &before[earlier];
     }

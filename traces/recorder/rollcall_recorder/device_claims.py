@@ -80,6 +80,11 @@ class Gpus:
             raise RuntimeError(f"CUDA error: invalid device ordinal (this is cuda:{index} of {self.count} pretended devices)")
         return index
 
+    def used(self, place):
+        """Notes where a call's tensor is, if that is known, and a GPU."""
+        if place is not None and place.type == "cuda":
+            self.last_used = place
+
     def asked_for(self):
         """Notes that the script asks for a GPU."""
         if not self.was_asked_for:

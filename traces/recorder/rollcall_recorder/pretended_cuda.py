@@ -409,8 +409,7 @@ def _replace_buckets(gpus):
     verify = dist._verify_params_across_processes
 
     def verify_params_across_processes(group, tensors, *arguments, **named):
-        place = device_claims.claimed(tensors[0]) if len(tensors) else None
-        gpus.last_used = place if place is not None and place.type == "cuda" else gpus.last_used  # it makes tensors there
+        gpus.used(device_claims.claimed(tensors[0]) if len(tensors) else None)  # it makes tensors there
         return verify(group, tensors, *arguments, **named)
 
     dist._verify_params_across_processes = verify_params_across_processes

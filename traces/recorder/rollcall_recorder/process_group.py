@@ -370,10 +370,8 @@ class RecordingGroup(ProcessGroup):
             return
         for tensor in (*call.given, *call.filled):
             place = device_claims.claimed(tensor)
-            if place is None:
-                place = gpus.last_used
-            else:
-                gpus.last_used = place if place.type == "cuda" else gpus.last_used
+            gpus.used(place)
+            place = place or gpus.last_used
             if place is None:
                 continue
             if place.type == "cpu" and "cpu" not in self.devices:
