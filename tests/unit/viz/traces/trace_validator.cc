@@ -40,15 +40,17 @@ class Validator {
   explicit Validator(const std::string& text) : text_(text) {}
 
   Problems problems() {
-    if (!std::regex_search(text_, std::regex(R"re(^\{\s*")re"))) {
+    static const std::regex head(R"re(^\{\s*")re");
+    if (!std::regex_search(text_, head)) {
       say("does not begin as an object");
     }
-    if (std::regex_search(text_, std::regex(R"re("(ts|dur)":\s*-?\d+(\.\d{1,2}\D|\.\d{4,}|[eE]))re"))) {
+    static const std::regex odd_time(R"re("(ts|dur)":\s*-?\d+(\.\d{1,2}\D|\.\d{4,}|[eE]))re");
+    if (std::regex_search(text_, odd_time)) {
       say("a time is not written in whole nanoseconds");
     }
     const Json trace = Json::parse(text_, nullptr, false);
     if (trace.is_discarded() || !trace.contains("traceEvents")) {
-      say("is no JSON with traceEvents");
+      say("is not JSON with traceEvents");
       return problems_;
     }
     for (const Json& event : trace["traceEvents"]) {
