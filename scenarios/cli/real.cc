@@ -15,6 +15,7 @@
 #include "scenarios/program/units.h"
 #include "viz/base/write_file.h"
 #include "viz/json/json_report.h"
+#include "viz/rows/phrases.h"
 
 namespace rollcall::cli {
 namespace {
@@ -126,8 +127,9 @@ ExitCode run_on_real_ranks(const CommandLine& line) {
   }
   const Report& report = run->report;
   if (run->log.refused > 0) {
-    remark(
-        fmt::format("rollcall: note: {} connections from unknown processes were refused", run->log.refused));
+    remark(fmt::format("rollcall: note: {} from unknown processes {} refused",
+                       viz::count_phrase(run->log.refused, "connection"),
+                       run->log.refused == 1 ? "was" : "were"));
   }
   emit(line, line.format == Format::json ? viz::json_report(report) : text_of(line, report, traced));
   write_traces(line, report, traced);
