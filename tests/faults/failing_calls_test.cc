@@ -55,7 +55,7 @@ class Failing {
     clear("tmp");
     clear("out");
     std::filesystem::remove(shell_.path("failed"));
-    const std::string failing = "timeout -k 1 30 env TMPDIR=$PWD/tmp LD_PRELOAD='" ROLLCALL_FAILING_CALLS
+    const std::string failing = "timeout -k 1 100 env TMPDIR=$PWD/tmp LD_PRELOAD='" ROLLCALL_FAILING_CALLS
                                 "' ROLLCALL_FAILING_CALL=" +
                                 call.name + ":" + std::to_string(n) + ":" + std::to_string(call.error) + ":" +
                                 who + ":$PWD/failed '" ROLLCALL_CLI "'";
