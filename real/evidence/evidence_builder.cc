@@ -77,6 +77,7 @@ EvidenceBuilder::EvidenceBuilder(const Options& options, const std::vector<Group
   }
   find_lost_messages();
   find_store_waits();
+  note_absent_ranks();
   apply_deadline();
   end_unwatched_spans();
   for (const Span& span : spans_) {

@@ -52,6 +52,9 @@ class EvidenceBuilder {
   };
   Outlook outlook(const check::RankStatus& status) const;
 
+  // What ended the run, if its supervisor did: it took too long to connect, or to run.
+  check::LimitIncident limit() const;
+
   // By GroupId: those that existed at the start, then those that the ranks made.
   const std::deque<GroupMembers>& groups() const { return groups_; }
 
@@ -123,6 +126,7 @@ class EvidenceBuilder {
   void note_timeout(Rank rank, const Call& call, Time at);
   bool gives_up_in_time(const Call& call) const;
   bool is_gone(Rank rank) const;
+  void note_absent_ranks();
   void apply_deadline();
   Op restore(Rank rank, const LoggedOp& logged);
   ScopeId restore_scope(const LoggedOp& logged);

@@ -71,6 +71,30 @@ EvidenceBuilder::Outlook EvidenceBuilder::outlook(const RankStatus& status) cons
   return slot->differs || is_broken ? Outlook::doubtful : Outlook::good;
 }
 
+void EvidenceBuilder::note_absent_ranks() {
+  for (std::size_t rank = 0; rank < log_.ranks.size(); ++rank) {
+    if (log_.ranks[rank].is_absent) {
+      notes_.end(status_[rank], RankStatus::State::running, "did not come", "");
+    }
+  }
+}
+
+check::LimitIncident EvidenceBuilder::limit() const {
+  RankSet absent;
+  bool have_begun = true;
+  for (std::size_t rank = 0; rank < log_.ranks.size(); ++rank) {
+    if (log_.ranks[rank].is_absent) {
+      absent.insert(static_cast<Rank>(rank));
+    }
+    have_begun = have_begun && std::ranges::any_of(log_.ranks[rank].records, [](const Record& record) {
+                   return record.kind == Record::Kind::begin;
+                 });
+  }
+  return have_begun
+             ? check::LimitIncident{FindingKind::deadline, options_.deadline / millisecond}
+             : check::LimitIncident{FindingKind::never_connected, options_.connecting / millisecond, absent};
+}
+
 // A run that was ended by its deadline proves nothing if some rank could still have moved.
 void EvidenceBuilder::apply_deadline() {
   const auto could_move = [this](const RankStatus& status) {
@@ -78,7 +102,7 @@ void EvidenceBuilder::apply_deadline() {
            (status.state == RankStatus::State::waiting && outlook(status) == Outlook::good);
   };
   if (log_.timed_out && !notes_.limit && std::ranges::any_of(status_, could_move)) {
-    notes_.limit = check::LimitIncident{FindingKind::deadline, options_.deadline / millisecond};
+    notes_.limit = limit();
   }
 }
 

@@ -51,7 +51,7 @@ Verdict judge_log(const Options& options, const std::vector<GroupMembers>& group
     }
   }
   check::Evidence open = evidence;
-  open.limit = check::LimitIncident{FindingKind::deadline, options.deadline / millisecond};
+  open.limit = unnoticed.limit();
   return check::judge(open);
 }
 

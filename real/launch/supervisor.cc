@@ -20,9 +20,6 @@
 namespace rollcall::real {
 namespace {
 
-// Ranks that have not found each other by then never will.
-constexpr Duration most_connecting = 60 * second;
-
 // How often the state is checked when nothing happens.
 constexpr Duration glance = 50 * millisecond;
 // Ranks are looked at one after the other, so work that passes to one that has been looked at is overlooked once.
@@ -77,6 +74,7 @@ void Supervisor::adopt(Hub::LogConnection log) {
     return;  // not a rank of this run, or already connected: this connection closes
   }
   children_[rank].log = std::move(log.connection);
+  log_.ranks[rank].is_absent = false;
   take_all(log.rank, log.records);
 }
 
@@ -92,11 +90,13 @@ RunLog Supervisor::run() {
     const Rank here = launched_ != nullptr ? 1 : options_.world_size;
     for (Rank rank = 0; rank < options_.world_size; ++rank) {
       children_.push_back(rank < here ? start(rank) : Child());
+      log_.ranks[static_cast<std::size_t>(rank)].is_absent = rank >= here;
     }
     while (!all_through() && Interrupts::pending() == 0) {
       look();
       const Time now = clock_.now();
-      const bool late = connected_at_ >= 0 ? now > connected_at_ + options_.deadline : now > most_connecting;
+      const bool late =
+          connected_at_ >= 0 ? now > connected_at_ + options_.deadline : now > options_.connecting;
       hopeless_glances_ = is_hopeless(silence_) ? hopeless_glances_ + 1 : 0;
       if (late || hopeless_glances_ == glances_to_be_sure) {
         log_.timed_out = late;

@@ -31,6 +31,8 @@ struct Options {
   std::vector<Device> devices{};      // what get_device() says, per rank; empty: the CPU
   std::vector<Group> groups{};        // besides "world"
   Rank gpus_per_host = 0;             // the number that the program sees
+  // Ranks that have not found each other by then never will.
+  Duration connecting = 60 * second;
   // From the moment all ranks are connected. Ranks that provably wait forever do not get that long.
   Duration deadline = 10 * second;
   // How long all ranks must be silent before the supervisor checks whether anything can still happen. By then,

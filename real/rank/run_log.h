@@ -21,11 +21,12 @@ struct Death {
 struct RankLog {
   std::vector<Record> records;
   std::optional<Death> death;
+  bool is_absent = false;  // a launcher was to start it elsewhere, and nothing was heard from it
 };
 
 struct RunLog {
   std::vector<RankLog> ranks;  // by global rank
-  bool timed_out = false;      // the deadline passed, and the supervisor ended the remaining ranks
+  bool timed_out = false;      // it took too long to connect or to run; the supervisor ended it
   Time end = 0;
   int refused = 0;  // connections from unknown processes, in a launched run
 };

@@ -155,7 +155,7 @@ Facts facts_of(const Report& report, const std::vector<std::vector<real::Record>
     // The statement that raised is not a call, and only the simulator's interpreter knows it.
     const bool is_call = finding->at && !finding->at->call.group.empty();
     facts.place = is_call ? place_of(*finding->at) : "";
-    facts.stopped = finding->kind == FindingKind::deadline;
+    facts.stopped = finding->kind == FindingKind::deadline || finding->kind == FindingKind::never_connected;
   }
   for (Rank rank = 0; rank < report.world_size; ++rank) {
     const RankClass& state = report.of(rank);

@@ -17,6 +17,7 @@
 #include "sim/match/matcher.h"
 #include "sim/match/message_matcher.h"
 #include "sim/report/finding_kinds.h"
+#include "sim/report/rank_set.h"
 
 namespace rollcall::check {
 
@@ -129,6 +130,7 @@ struct StoreWait {
 struct LimitIncident {
   FindingKind limit = FindingKind::ops;
   std::int64_t value = 0;
+  RankSet absent{};  // never_connected: the ranks of which nothing was heard
 };
 
 struct Evidence {

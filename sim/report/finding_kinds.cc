@@ -67,6 +67,7 @@ constexpr FindingRow rows[] = {
     {Kind::memory, "memory", "limit_reached"},
     {Kind::pending_calls, "pending_calls", "limit_reached"},
     {Kind::deadline, "deadline", "limit_reached"},
+    {Kind::never_connected, "never_connected", "limit_reached"},
     {Kind::interrupted, "interrupted", "limit_reached"},
     {Kind::stalled, "stalled", "limit_reached"},
 

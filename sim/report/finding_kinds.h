@@ -64,6 +64,7 @@ enum class FindingKind : std::uint8_t {
   memory,
   pending_calls,
   deadline,
+  never_connected,
   interrupted,
   stalled,
 

@@ -26,8 +26,8 @@ struct RankClass {
   std::optional<Call> call;            // waiting: the call it is blocked in
   std::optional<Call> last_completed;  // the last call of that group that completed
   std::int64_t inputs = -1;            // inputs taken so far; -1: the program does not count
-  std::string exception;               // raised, crashed: "ValueError: bad sample"
-  RankSet waits_for;                   // waiting: the ranks that have not arrived
+  std::string exception;  // raised, crashed: "ValueError: bad sample"; running: "did not come", or empty
+  RankSet waits_for;      // waiting: the ranks that have not arrived
 };
 
 std::string_view to_string(RankClass::State state);

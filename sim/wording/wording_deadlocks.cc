@@ -437,6 +437,13 @@ constexpr LimitWords limit_words[] = {
      [](std::int64_t value) { return fmt::format("stopped by the deadline after {} ms", value); },
      "some rank was still at work, so what the others wait for could still have come",
      "check where the ranks are; give the run a longer --deadline if they only need more time"},
+    {FindingKind::never_connected,
+     [](std::int64_t value) {
+       return fmt::format("the ranks did not connect to each other within {} s", value / 1000);
+     },
+     "all of them came, but some connection between them was not made, or was lost at once",
+     "check that their machines reach each other, and by which interface (GLOO_SOCKET_IFNAME, "
+     "NCCL_SOCKET_IFNAME)"},
     {FindingKind::interrupted,
      [](std::int64_t value) {
        return fmt::format("the recording was interrupted while {} {} still at work", value,
@@ -453,6 +460,18 @@ constexpr LimitWords limit_words[] = {
      "record the script again: it may run to its end now"},
 };
 
+void word_absence(const LimitIncident& incident, Finding& finding) {
+  finding.culprits = incident.absent;
+  finding.headline =
+      fmt::format("{} within {} s: no rank could begin",
+                  with_verb(incident.absent, "did not come", "did not come"), incident.value / 1000);
+  finding.cause = fmt::format("{} not started, ended early, or cannot reach the address of rank 0",
+                              is_plural(incident.absent) ? "their processes were" : "its process was");
+  finding.advice =
+      fmt::format("look at what the launcher says about {}; check MASTER_ADDR and MASTER_PORT there",
+                  is_plural(incident.absent) ? "them" : "it");
+}
+
 }  // namespace
 
 void word_limit(const LimitIncident& incident, Finding& finding) {
@@ -460,6 +479,9 @@ void word_limit(const LimitIncident& incident, Finding& finding) {
   finding.headline = words.headline(incident.value);
   finding.cause = words.cause;
   finding.advice = words.advice;
+  if (!incident.absent.empty()) {
+    word_absence(incident, finding);
+  }
 }
 
 }  // namespace rollcall::check

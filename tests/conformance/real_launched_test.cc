@@ -120,6 +120,23 @@ TEST_CASE("a launched rank that is missing is named by rank 0", "[real]") {
   CHECK(std::get<Deadlock>(report.verdict).finding.culprits == RankSet{1});
 }
 
+TEST_CASE("a launched rank that never comes is named by rank 0", "[real]") {
+  if (!test::has_gloo()) {
+    return;
+  }
+  const real::Options options{.world_size = 2, .connecting = 1 * second};
+  const real::LaunchedRank place{
+      .launcher = "test", .world_size = 2, .master_port = free_port(), .token = "a secret of this test"};
+  const Report report = real::run_launched(
+                            options, [](Rank) { barrier(); }, place)
+                            ->report;
+  REQUIRE(kind_of(report.verdict) == FindingKind::never_connected);
+  CHECK(finding_of(report.verdict)->culprits == RankSet{1});
+  CHECK(finding_of(report.verdict)->headline == "rank 1 did not come within 1 s: no rank could begin");
+  CHECK(report.of(0).exception.empty());
+  CHECK(report.of(1).exception == "did not come");
+}
+
 TEST_CASE("a launched rank that is killed is named, wherever it ran", "[real]") {
   if (!test::has_gloo()) {
     return;

@@ -233,7 +233,7 @@ std::string state_phrase(const RankClass& ranks, const std::string& inputs) {
     case RankClass::State::crashed:
       return "crashed" + after + (ranks.exception.empty() ? "" : ": " + ranks.exception);
     case RankClass::State::running:
-      return "still running" + after;
+      return ranks.exception.empty() ? "still running" + after : ranks.exception;
   }
   expects(false, "a rank's state is one of the enumerators");
   return {};

@@ -12,7 +12,12 @@ namespace {
 // Logs like those that the ranks of one group of three would write.
 class Logs {
  public:
-  Logs() { log.ranks.resize(3); }
+  Logs() {
+    log.ranks.resize(3);
+    for (const Rank rank : {0, 1, 2}) {
+      add(rank, next(rank, Record::Kind::begin));
+    }
+  }
 
   Logs& issue(Rank rank, std::int64_t numel = 4) {
     Record record = next(rank, Record::Kind::issue);
@@ -115,6 +120,16 @@ TEST_CASE("a deadline is no proof while somebody is at work", "[real]") {
   CHECK_FALSE(is_stuck({.world_size = 3}, logs.groups, logs.log, 10 * second));
   logs.log.timed_out = true;
   CHECK(kind_of(logs.report().verdict) == FindingKind::deadline);
+}
+
+TEST_CASE("ranks that could not connect have not reached their deadline", "[real]") {
+  Logs logs;
+  logs.log.ranks[1].records.clear();
+  logs.log.timed_out = true;
+  const Report report = logs.report();
+  CHECK(kind_of(report.verdict) == FindingKind::never_connected);
+  CHECK(finding_of(report.verdict)->headline == "the ranks did not connect to each other within 60 s");
+  CHECK(finding_of(report.verdict)->culprits.empty());
 }
 
 TEST_CASE("a complete call is given all the time there is", "[real]") {
