@@ -11,19 +11,67 @@
 namespace rollcall::scenario {
 namespace {
 
-// True if another rank, or another thread, can notice this instruction. Only before such instructions does it
-// matter which thread is next.
-bool is_noticed(const Action& next) {
-  return !std::holds_alternative<action::Jump>(next) && !std::holds_alternative<action::JumpUnless>(next) &&
-         !std::holds_alternative<action::LoopBegin>(next) && !std::holds_alternative<action::LoopNext>(next);
+// The variables that the statements of a thread set, apart from the counters of its loops.
+std::vector<SlotIndex> variables_set(const Program& program, const Block& block) {
+  std::vector<SlotIndex> set;
+  const auto add = [&](SlotIndex variable) {
+    if (variable != no_slot) {
+      set.push_back(variable);
+    }
+  };
+  for (Address at = block.begin; at < block.end; ++at) {
+    const Action& action = program.code[at].action;
+    if (const auto* item = std::get_if<action::Item>(&action)) {
+      add(item->variable);
+    } else if (const auto* store = std::get_if<action::CallStore>(&action)) {
+      add(program.store_statements[store->call].variable);
+    } else if (const auto* exchange = std::get_if<action::Exchange>(&action)) {
+      add(program.messages[exchange->message].source);
+    }
+  }
+  return set;
 }
+
+bool reads_any(const Program& program, const Operand& operand, const std::vector<SlotIndex>& variables) {
+  return operand.kind == Operand::Kind::expression && std::ranges::any_of(variables, [&](SlotIndex variable) {
+           return program.expressions[operand.expression].mentions(variable);
+         });
+}
+
+// True if another rank, or another thread, can notice this instruction, or if it depends on what other threads do
+// (`shared`: the variables that they set). Only before such instructions does it matter which thread is next.
+bool is_noticed(const Program& program, const Action& next, const std::vector<SlotIndex>& shared) {
+  if (const auto* jump = std::get_if<action::JumpUnless>(&next)) {
+    return reads_any(program, jump->condition, shared);
+  }
+  if (const auto* begin = std::get_if<action::LoopBegin>(&next)) {
+    const Loop& loop = program.loops[begin->loop];
+    return reads_any(program, loop.first, shared) || reads_any(program, loop.last, shared);
+  }
+  return !std::holds_alternative<action::Jump>(next) && !std::holds_alternative<action::LoopNext>(next);
+}
+
+struct OwnThread : Thread {
+  std::vector<SlotIndex> shared;  // the variables that other threads set
+};
 
 class Threads {
  public:
   Threads(RankFrame& frame, const Branches& branches)
       : frame_(frame), had_threads_(std::exchange(this_rank().has_threads, true)) {
+    std::vector<std::vector<SlotIndex>> set;
     for (const Block& block : branches.blocks) {
-      threads_.push_back({block, block.begin, {}});
+      set.push_back(variables_set(frame.program(), block));
+    }
+    for (std::size_t index = 0; index < branches.blocks.size(); ++index) {
+      const Block& block = branches.blocks[index];
+      OwnThread thread{{block, block.begin, {}}, {}};
+      for (std::size_t other = 0; other < set.size(); ++other) {
+        if (other != index) {
+          thread.shared.insert(thread.shared.end(), set[other].begin(), set[other].end());
+        }
+      }
+      threads_.push_back(std::move(thread));
       skip_unnoticed(threads_.back());
     }
   }
@@ -38,8 +86,8 @@ class Threads {
       if (threads_.empty()) {
         return;
       }
-      std::vector<Thread*> ready;
-      for (Thread& thread : threads_) {
+      std::vector<OwnThread*> ready;
+      for (OwnThread& thread : threads_) {
         if (thread.waits_for.empty()) {
           ready.push_back(&thread);
         }
@@ -48,16 +96,17 @@ class Threads {
         wait_for_any();
         continue;
       }
-      Thread& next = *ready[frame_.decide(sim::Decision::Kind::thread, ready.size())];
+      OwnThread& next = *ready[frame_.decide(sim::Decision::Kind::thread, ready.size())];
       step(frame_, next);
       skip_unnoticed(next);
     }
   }
 
  private:
-  void skip_unnoticed(Thread& thread) {
+  void skip_unnoticed(OwnThread& thread) {
     const auto& code = frame_.program().code;
-    while (thread.waits_for.empty() && is_inside(thread) && !is_noticed(code[thread.at].action)) {
+    while (thread.waits_for.empty() && is_inside(thread) &&
+           !is_noticed(frame_.program(), code[thread.at].action, thread.shared)) {
       step(frame_, thread);
     }
   }
@@ -90,7 +139,7 @@ class Threads {
 
   RankFrame& frame_;
   bool had_threads_;
-  std::vector<Thread> threads_;
+  std::vector<OwnThread> threads_;
 };
 
 }  // namespace
