@@ -223,8 +223,9 @@ void remark(std::string_view text) noexcept;
 
 // For commands: writes `text` to --output or standard output.
 void emit(const CommandLine& line, const std::string& text);
-// Decides by --color, the environment, and the output.
+// Decides by --color, the environment, and the output: standard output, or another stream.
 bool wants_color(const CommandLine& line);
+bool wants_color(const CommandLine& line, int stream);
 // The same for a whole report, which is also no wider than the terminal that it is written to.
 viz::TextStyle text_style(const CommandLine& line);
 

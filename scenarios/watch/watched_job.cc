@@ -224,11 +224,34 @@ void WatchedJob::find_rings() {
     if (known != ranks_.end()) {
       std::erase(ended_, ring->rank());
       ranks_.erase(known);  // it was restarted
+      forget_earlier_job();
     }
     const auto pid = static_cast<pid_t>(ring->pid());
     real::Descriptor process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
     world_size_ = std::max(world_size_, ring->world_size());
     ranks_.emplace(ring->rank(), Watched{std::move(*ring), std::move(process)});
+  }
+}
+
+// A rank has begun anew, and may be one of a smaller job: the ranks that have ended are not.
+void WatchedJob::forget_earlier_job() {
+  world_size_ = 0;
+  for (auto entry = ranks_.begin(); entry != ranks_.end();) {
+    const auto& [rank, watched] = *entry;
+    if (watched.activity != RankMoment::Activity::gone) {
+      world_size_ = std::max(world_size_, watched.ring.world_size());
+      ++entry;
+      continue;
+    }
+    const std::optional<LiveRing> now_there = LiveRing::open(path_of(rank, "ring"));
+    if (now_there && now_there->identity() == watched.ring.identity()) {
+      for (const char* kind : {"ring", "stack", "held", "error"}) {
+        std::error_code ignored;  // it may not exist
+        fs::remove(path_of(rank, kind), ignored);
+      }
+    }
+    std::erase(ended_, rank);
+    entry = ranks_.erase(entry);
   }
 }
 

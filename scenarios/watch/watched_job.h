@@ -85,6 +85,7 @@ class WatchedJob {
   void watch_until_the_end(const real::Descriptor& end);
   void look(Time now);
   void find_rings();
+  void forget_earlier_job();
   void look_at_process(Watched& rank, Time now);
   void bury(Watched& rank);
   void answer_hub(Time now);

@@ -69,6 +69,9 @@ class AbsenceJudge {
         fmt::format("every wait leads to {}; no other rank owes a call", ranks_phrase(absent_)));
     diagnosis.would_settle.push_back(
         fmt::format("the log of {}, or the dump if it was only lost", ranks_phrase(absent_)));
+    if (job_.view.job.is_known_to_hang && missing_facts_about(absent_)) {
+      say_unobserved(diagnosis);
+    }
     if (node.ranks.size() < absent_.size()) {  // then the few may have made a call that the job does not have
       diagnosis.confidence = Diagnosis::Confidence::low;
       diagnosis.alternatives = {FindingKind::extra_collective};
@@ -85,6 +88,29 @@ class AbsenceJudge {
   }
 
  private:
+  // Nothing says that their processes have ended.
+  bool missing_facts_about(const RankSet& ranks) const {
+    return std::ranges::none_of(job_.view.job.facts, [&](const LogFact& fact) {
+      return (fact.kind == LogFact::Kind::ended || fact.kind == LogFact::Kind::exited) &&
+             fact.ranks.meets(ranks);
+    });
+  }
+
+  // The job is alive, and so may these ranks be.
+  void say_unobserved(Diagnosis& diagnosis) const {
+    const bool many = is_plural(absent_);
+    diagnosis.alternatives = {FindingKind::stuck_host};
+    diagnosis.finding.headline = fmt::format("{} not observed, and all other ranks wait for {}",
+                                             with_verb(absent_, "is", "are"), many ? "them" : "it");
+    diagnosis.finding.cause = fmt::format("{} ended without a trace, or {} without rollcall's observer",
+                                          ranks_phrase(absent_), many ? "run" : "runs");
+    diagnosis.finding.advice = fmt::format(
+        "look at the process of {}; Python started with -E, -I or -S is not observed, and neither are nodes "
+        "without `rollcall watch`",
+        ranks_phrase(absent_));
+    diagnosis.would_settle = {fmt::format("the log or the host stack of {}", ranks_phrase(absent_))};
+  }
+
   // A call with a root that is over for some ranks, while others wait in it, may just as well have ranks that name
   // different roots.
   void doubt_roots(Diagnosis& diagnosis) const {

@@ -229,7 +229,10 @@ class LogJudge {
       set_call(*facts.front(), missing, diagnosis);
       diagnosis.finding.headline =
           fmt::format("{} did not reach {}", ranks_phrase(missing), call_text(*facts.front()));
-      diagnosis.finding.cause = "the others reached it and waited until the timeout";
+      diagnosis.finding.cause =
+          facts.front()->op == "init_process_group"  // `watch` has seen them wait
+              ? fmt::format("the others reached it and wait for {}", is_plural(missing) ? "them" : "it")
+              : "the others reached it and waited until the timeout";
       diagnosis.finding.advice = look_at(missing);
       if (const LogFact& fact = *facts.front(); !fact.text.empty()) {
         diagnosis.finding.kind = FindingKind::crashed_rank;

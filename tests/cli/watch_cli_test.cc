@@ -90,6 +90,9 @@ std::vector<std::string> calls_in_ring(const std::string& bytes) {
   }
 }
 
+// Not a Python with torch that may be in another root.
+std::string python_of_system() { return fs::exists("/usr/bin/python3") ? "/usr/bin/python3" : "python3"; }
+
 // Returns what watch_jobs.py says about these jobs; empty if that is not possible here.
 std::string watched(const Shell& shell, const std::string& options, const std::string& cases) {
   const std::string python = python_with_torch();
@@ -99,9 +102,8 @@ std::string watched(const Shell& shell, const std::string& options, const std::s
   }
   const std::string script = ROLLCALL_SOURCE_DIR "/tests/real_jobs/watch_jobs.py";
   return shell
-      .run(fmt::format("USE_LIBUV=0 {0} '{1}' --python {2} {3} '{4}' jobs {5}",
-                       fs::exists("/usr/bin/python3") ? "/usr/bin/python3" : "python3",  // on this system
-                       script, python, options, ROLLCALL_CLI, cases))
+      .run(fmt::format("USE_LIBUV=0 {0} '{1}' --python {2} {3} '{4}' jobs {5}", python_of_system(), script,
+                       python, options, ROLLCALL_CLI, cases))
       .out;
 }
 
@@ -303,6 +305,45 @@ TEST_CASE("calls that a GPU's stream runs are not over when they return", "[watc
     CHECK(outcome.err.find("error[stuck_host]: rank 1 never issued all_reduce #3") != std::string::npos);
     CHECK(outcome.err.find("in next_batch") != std::string::npos);
   }
+}
+
+TEST_CASE(
+    "a watched job of two ranks that follows one of three is judged alone, and in color where that is wanted",
+    "[watch][real-jobs]") {
+  const std::string python = python_with_torch();
+  if (python.empty()) {
+    WARN("skipped: no Python with torch.distributed");
+    return;
+  }
+  const Shell shell;
+  shell.write("job.py", R"(
+import sys
+import torch, torch.distributed as dist
+dist.init_process_group("gloo", init_method="file://" + sys.argv[3], rank=int(sys.argv[1]), world_size=int(sys.argv[2]))
+dist.all_reduce(torch.ones(4))
+if sys.argv[4] == "fails" and dist.get_rank() == 1:
+    sys.exit(3)
+dist.all_reduce(torch.ones(4))
+)");
+  shell.write("jobs.py", R"(
+import os, subprocess, sys, time
+for number, (ranks, end) in enumerate([(3, "ends"), (2, "ends"), (2, "fails")]):
+    meet = os.path.abspath(f"meet{number}")
+    job = [subprocess.Popen([sys.argv[1], os.path.abspath("job.py"), str(rank), str(ranks), meet, end],
+                            stderr=subprocess.DEVNULL) for rank in range(ranks)]
+    for process in job:
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    time.sleep(0.5)  # as a launcher that looks now and then
+    code = max(process.wait() for process in job)
+sys.exit(code)
+)");
+  const std::string said = shell
+                               .rollcall("watch --color always --records rings -- " + python_of_system() +
+                                             " jobs.py '" + python + "'",
+                                         "USE_LIBUV=0")
+                               .err;
+  CHECK_THAT(said, Contains("\x1b[1;31merror[crashed_rank]"));
+  CHECK_THAT(said, Contains("the process of rank 1 is gone: exited with code 3"));
 }
 
 TEST_CASE("a job that somebody ends has not failed", "[watch][real-jobs]") {

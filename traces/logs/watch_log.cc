@@ -37,8 +37,8 @@ std::vector<check::LogFact> read_watch_log(const LogStream& log) {
     check::LogFact& fact = facts.emplace_back();
     fact.kind = word->second;
     fact.ranks = RankSet{*rank};
-    fact.text = line.substr(line.find(word->first) + word->first.size(), shown_text_max);
-    fact.op = fact.kind == Kind::not_joined ? fact.text : "";
+    const std::string_view text = line.substr(line.find(word->first) + word->first.size(), shown_text_max);
+    (fact.kind == Kind::not_joined ? fact.op : fact.text) = text;  // a process that has not come may be alive
     fact.line = number;
   }
   return facts;

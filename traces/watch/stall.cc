@@ -10,6 +10,8 @@ namespace {
 
 // The time that the peers of a process that cannot move are given to notice.
 constexpr Duration grace = 2 * second;
+// What others do after a process has ended, until they wait for it.
+constexpr Duration went_on_without = second;
 
 }  // namespace
 
@@ -20,8 +22,11 @@ Duration Stall::patience(const std::vector<RankMoment>& ranks) const {
       return rank.activity == activity && !rank.waits;
     });
   };
-  const auto cannot_move = [](const RankMoment& rank) {
-    return rank.activity == Activity::stopped || rank.activity == Activity::gone;
+  // The job went on without a process that ended well before its last move.
+  const auto cannot_move = [this](const RankMoment& rank) {
+    const auto gone = gone_since_.find(rank.rank);
+    return rank.activity == Activity::stopped ||
+           (gone != gone_since_.end() && gone->second + went_on_without >= last_move_);
   };
   const Duration usual =
       options_.after ? *options_.after : std::max(options_.least, options_.pauses * longest_pause_);
@@ -39,7 +44,6 @@ Duration Stall::patience(const std::vector<RankMoment>& ranks) const {
 }
 
 Stall::State Stall::look(Time now, const std::vector<RankMoment>& ranks) {
-  ended_after_ = 0;
   bool has_moved = !has_begun_;
   bool somebody_waits = false;
   for (const RankMoment& rank : ranks) {
@@ -47,6 +51,11 @@ Stall::State Stall::look(Time now, const std::vector<RankMoment>& ranks) {
     has_moved = has_moved || is_new || place->second != rank.moves;
     place->second = rank.moves;
     somebody_waits = somebody_waits || rank.waits;
+    if (rank.activity == RankMoment::Activity::gone) {
+      gone_since_.emplace(rank.rank, now);
+    } else {
+      gone_since_.erase(rank.rank);
+    }
   }
   if (has_moved || !somebody_waits) {
     expects(now >= last_move_, "time does not go back");
@@ -54,7 +63,7 @@ Stall::State Stall::look(Time now, const std::vector<RankMoment>& ranks) {
     if (state_ != State::moves) {
       longest_pause_ = std::max(longest_pause_, pause);
     }
-    ended_after_ = state_ == State::stands_still ? pause : 0;
+    ended_after_ = state_ == State::stands_still ? pause : ended_after_;
     last_move_ = now;
     state_ = State::moves;
     has_begun_ = true;

@@ -54,12 +54,13 @@ class Stall {
   Duration silence(Time now) const { return now - last_move_; }
   // How long a silence like the present one is tolerated.
   Duration patience(const std::vector<RankMoment>& ranks) const;
-  // The length of the standstill that the last look ended; 0: it did not end one.
+  // The length of the last standstill that has ended; 0: none has.
   Duration ended_after() const { return ended_after_; }
 
  private:
   StallOptions options_;
   std::map<Rank, std::uint64_t> moves_;
+  std::map<Rank, Time> gone_since_;
   Time last_move_ = 0;
   Duration longest_pause_ = 0;  // that the job has recovered from on its own
   Duration ended_after_ = 0;

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include "scenarios/cli/cli.h"
 #include "scenarios/cli/dump_files.h"
@@ -21,6 +22,7 @@
 #include "traces/dumps/dump_report.h"
 #include "traces/formats/recordings.h"
 #include "traces/watch/pulse.h"
+#include "viz/base/text_style.h"
 #include "viz/json/json_diagnosis.h"
 #include "viz/text/text_diagnosis.h"
 
@@ -74,25 +76,26 @@ std::string report_text(const CommandLine& line, const watch::Answer& answer) {
   if (!blames_nobody) {
     Diagnosis diagnosis = answer.diagnosis;
     scenario::read_sources(diagnosis);
-    text += viz::text_diagnosis(diagnosis, {line.detail, wants_color(line)});
+    text += viz::text_diagnosis(diagnosis, {line.detail, wants_color(line, STDERR_FILENO)});
   }
   const bool has_stacks =
       std::ranges::any_of(answer.stacks, [](const auto& stack) { return !stack.frames.empty(); });
   if (line.detail != viz::TextStyle::Detail::quiet && has_stacks) {
     text += "Python stacks:\n";
     for (const watch::StackOfRanks& stack : answer.stacks) {
-      text += stack_text(stack);
+      text += viz::printable_lines(stack_text(stack));
     }
   }
   return text;
 }
 
-// Writes to standard error, because standard output belongs to the job.
-void say(std::string text) {
-  if (text.ends_with('\n')) {
-    text.pop_back();
+// Writes a report to standard error, because standard output belongs to the job.
+void say(std::string report) {
+  if (report.ends_with('\n')) {
+    report.pop_back();
   }
-  remark(text);
+  const std::string safe = viz::without_commands(std::move(report));
+  remark({std::string_view(safe)});
 }
 
 std::string variable(const char* name) {
@@ -220,9 +223,9 @@ ExitCode watch_job(const CommandLine& line) {
         line.output.empty() ? say(text) : emit(line, reports);
       },
       [&](Duration after) {
-        say(fmt::format("rollcall: the job continued after {}", watch::elapsed_phrase(after)));
+        remark(fmt::format("rollcall: the job continued after {}", watch::elapsed_phrase(after)));
       },
-      [&](const std::string& text) { say("rollcall: " + text); },
+      [&](const std::string& text) { remark("rollcall: " + text); },
       page_of_last_minute,
   };
   return static_cast<ExitCode>(watch::WatchedJob(options, listener).run());
