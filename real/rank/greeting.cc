@@ -6,13 +6,16 @@
 #include <sstream>
 #include <stdexcept>
 #include <system_error>
+#include <vector>
 
 #include <arpa/inet.h>
 #include <fmt/core.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "real/process/process.h"
 #include "real/rank/frames.h"
 #include "real/rank/proof.h"
 #include "real/rank/sockets.h"
@@ -155,8 +158,23 @@ std::optional<std::string> welcome_to(std::string_view proof, std::string_view t
   return proof_of(token, "hub", theirs, nonce);
 }
 
+namespace {
+
+// A hub answers at once. Something else that listens there may never say a word.
+Packet receive_answer(const Descriptor& hub) {
+  constexpr int patience_ms = 30'000;
+  std::vector<pollfd> polled = {{hub.number(), POLLIN, 0}};
+  poll_all(polled, patience_ms);
+  if (polled.front().revents == 0) {
+    throw Disconnected("what listens at the master's address does not answer as the hub of a run would");
+  }
+  return receive_packet(hub);
+}
+
+}  // namespace
+
 void greet_hub(const Descriptor& hub, const std::string& token) {
-  const Packet challenge = receive_packet(hub);
+  const Packet challenge = receive_answer(hub);
   if (!challenge.is(GreetingKind::challenge) || challenge.content.size() < nonce_bytes) {
     throw Disconnected("what listens at the master's address is not the hub of a run");
   }
@@ -168,7 +186,7 @@ void greet_hub(const Descriptor& hub, const std::string& token) {
   send_all(hub, packet(GreetingKind::proof, reply.proof));
   Packet welcome;
   try {
-    welcome = receive_packet(hub);
+    welcome = receive_answer(hub);
   } catch (const Disconnected&) {
     throw Disconnected(
         "rank 0 does not accept this rank: is ROLLCALL_TOKEN the same everywhere, and is it one user's job?");
