@@ -112,6 +112,7 @@ void put_known_first(const std::vector<scenario::StoredFailure>& known,
 ExitCode nothing_selected(const CommandLine& line, std::size_t deselected) {
   const std::string where = line.paths.empty() && !fs::is_directory("scenarios")
                                 ? "there is no directory 'scenarios' here; name a file or a directory"
+                            : deselected == 1 ? "the only scenario does not match -k and -m"
                             : deselected > 0
                                 ? fmt::format("none of {} scenarios matches -k and -m", deselected)
                                 : "found no scenario files";

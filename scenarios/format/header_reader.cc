@@ -212,7 +212,8 @@ void HeaderReader::read_inputs() {
       scenario_.inputs.list.push_back(count.integer());
     }
     if (scenario_.inputs.list.size() != static_cast<std::size_t>(world_size)) {
-      error(*inputs, fmt::format("{} ranks need {} numbers of inputs, found {}", world_size, world_size,
+      error(*inputs, fmt::format("expected a number of inputs for each of {}, found {}",
+                                 world_size == 1 ? "1 rank" : fmt::format("{} ranks", world_size),
                                  scenario_.inputs.list.size()));
     }
   } else if (inputs->find("dataset")) {

@@ -72,7 +72,7 @@ TEST_CASE("inputs are a number, a list or a rule", "[scenarios]") {
   CHECK(parse(world_of_four(R"("inputs": [5, 6, 7, 8])")).inputs.of(3) == 8);
   CHECK(parse(world_of_four(R"("inputs": {"base": 5, "per_rank": 2})")).inputs.of(3) == 11);
   CHECK(problem(world_of_four(R"("inputs": [5, 6])")) ==
-        "/inputs: 4 ranks need 4 numbers of inputs, found 2");
+        "/inputs: expected a number of inputs for each of 4 ranks, found 2");
   CHECK(problem(world_of_four(R"("inputs": -1)")) == "/inputs: must be at least 0");
   CHECK(problem(world_of_four(R"("inputs": [1, 2, -3, 4])")) == "/inputs/2: must be at least 0");
   CHECK(problem(world_of_four(R"("inputs": {"base": 2, "per_rank": -1})")) ==
