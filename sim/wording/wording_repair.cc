@@ -65,10 +65,14 @@ std::string before_words(const CallEdit& edit, const RankProgram& program) {
 
 // What sets two calls apart whose full_words are equal; empty if that takes more words.
 std::string argument_words(const ProgramCall& call, const ProgramCall& other) {
+  if (call.group != other.group) {
+    return fmt::format("group {}", call.group);
+  }
   if (call.tag != other.tag) {
     return fmt::format("tag {}", call.tag);
   }
-  if (call.root != other.root) {
+  if (call.root != other.root && !is_message(call)) {  // a message's peer is in its words
+
     return fmt::format("root {}", call.root);
   }
   return call.reduce == other.reduce ? "" : std::string(to_string(call.reduce));
@@ -82,6 +86,9 @@ std::string step_words(const CallEdit& edit, const RankProgram& program) {
   const std::string instead = list_words(out);
   if (edit.inserted.size() == 1 && list_words(edit.inserted) == instead) {
     const ProgramCall& right = edit.inserted.front();
+    if ((right.batch < 0) != (out.front().batch < 0)) {
+      return fmt::format("call {} {} batch_isend_irecv", instead, right.batch < 0 ? "outside" : "in a");
+    }
     const std::string expected = argument_words(right, out.front());
     return expected.empty() ? fmt::format("call {} with the arguments that its peers give", instead)
                             : fmt::format("call {} with {} instead of {}", instead, expected,
