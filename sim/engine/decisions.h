@@ -108,6 +108,12 @@ class Decisions {
   // Simulated times, and not a decision, ordered something: which thread's call ends first, or a call that
   // could not wait for others any longer because of a limit.
   virtual void ordered_by_clock() {}
+  // Simulated times decided what the report says, and nothing that ranks do: whether a message was received before its
+  // handle was dropped.
+  virtual void judged_by_clock() {}
+  // A message and another call of its group ran beside each other, which NCCL runs one after the other. The job may
+  // hang where this run did not.
+  virtual void let_overtake() {}
   // Time passed while a call that `orders_calls` holds back could have gone ahead. If the run looks at the clock as
   // well, what its rank does next can meet a limit or a death that it would have been ahead of.
   virtual void held_back() {}

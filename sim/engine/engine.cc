@@ -88,6 +88,7 @@ void Engine::make_ranks() {
   const auto ranks = static_cast<std::size_t>(run_.options.world_size);
   contexts_.resize(ranks);
   run_.status.resize(ranks);
+  ended_at_.resize(ranks);
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     RankContext& context = contexts_[rank];
     context.backend = this;
@@ -174,6 +175,7 @@ void Engine::end_rank(Rank rank, RankStatus::State state, const char* type, cons
   RankStatus& status = run_.status[static_cast<std::size_t>(rank)];
   run_.notes->end(status, state, type != nullptr ? type : "", message);
   ++ended_;
+  ended_at_[static_cast<std::size_t>(rank)] = run_.now;
   if (state == RankStatus::State::crashed) {
     died_.push_back(rank);
   }

@@ -197,6 +197,7 @@ class Engine final : public Backend, private Streams, private Observer {
   // When the other end of the message came; nothing if it has not.
   std::optional<Time> other_end_came(const Work& work, const Handles::Handle& handle);
   void note_meeting(GroupId group, check::MessageId id, check::MessageId other);
+  void note_if_late(const Work& work, Rank rank, Time other_came);
   void finish_message(GroupId group, check::MessageId id, check::Fate fate);
   void tell_receiver(GroupId group, const check::Message& receive) const;
   void tell_members(GroupId group, const check::Slot& slot) const;
@@ -355,7 +356,8 @@ class Engine final : public Backend, private Streams, private Observer {
   std::optional<Verdict> verdict_;  // set at the proof; later events cannot change it
   std::vector<RankClass> classes_;
   WatchedSteps steps_;
-  Rank ended_ = 0;  // ranks
+  Rank ended_ = 0;              // ranks
+  std::vector<Time> ended_at_;  // by global rank
   std::int64_t ops_ = 0;
   std::int64_t timeouts_ = 0;
   bool any_broken_ = false;

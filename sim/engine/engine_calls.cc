@@ -154,6 +154,7 @@ void Engine::issued(const Op& op, Slot& slot) {
   if (op.async_op || raises) {
     retain(op, slot);  // the caller may drop its tensors before the others have arrived
   }
+  run_.notes->note_late_call(run_.now, op, slot.seq);
   if (run_.recorder) {
     run_.recorder->arrived(slot, op.rank, run_.matchers[op.group]->size(), run_.now);
   }
@@ -367,8 +368,12 @@ bool Engine::drop(const Work& work) {
   if (handle == nullptr) {
     return false;
   }
+  if (run_.options.decisions != nullptr) {
+    run_.options.decisions->judged_by_clock();
+  }
   const std::optional<Time> came = other_end_came(work, *handle);
-  const bool is_lost = !came || (!run_.orders_calls && *came == run_.now);
+  const bool may_be_held_back = run_.orders_calls && messages_.is_watching(work.group());
+  const bool is_lost = came ? !run_.orders_calls && *came == run_.now : !may_be_held_back;
   run_.learned(run_.scheduler->running(), is_lost);
   if (is_lost) {
     observe(

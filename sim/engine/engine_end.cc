@@ -195,6 +195,10 @@ void Engine::conclude() {
   }
   notify_settled();
   note_left_handles();
+  if (run_.options.decisions != nullptr &&
+      std::ranges::any_of(devices_, [](const DeviceQueue& device) { return device.has_let_overtake(); })) {
+    run_.options.decisions->let_overtake();
+  }
   const check::Evidence all = evidence();
   if (!verdict_) {
     verdict_ = check::judge(all);

@@ -134,7 +134,28 @@ void Engine::deliver(GroupId group, MessageId send, MessageId receive) {
 void Engine::note_meeting(GroupId group, MessageId id, MessageId other) {
   const Message& message = messages_.of(group).at(id);
   if (message.op.async_op && !run_.queues_calls) {
-    handles_.met(Work(group, message.op.rank, message.seq, id), messages_.of(group).at(other).posted);
+    const Work work(group, message.op.rank, message.seq, id);
+    const Time other_came = messages_.of(group).at(other).posted;
+    handles_.met(work, other_came);
+    note_if_late(work, run_.members[group].ranks[static_cast<std::size_t>(message.op.rank)], other_came);
+  }
+}
+
+// A message ends with its rank's process if nothing has waited for it.
+void Engine::note_if_late(const Work& work, Rank rank, Time other_came) {
+  const Handles::Handle* handle =
+      run_.status_of(rank).state == RankStatus::State::finished ? handles_.find_open_message(work) : nullptr;
+  if (handle == nullptr || aborting_) {
+    return;
+  }
+  if (run_.options.decisions != nullptr) {
+    run_.options.decisions->judged_by_clock();
+  }
+  const bool may_be_held_back = run_.orders_calls && messages_.is_watching(work.group());
+  if (other_came > ended_at_[static_cast<std::size_t>(rank)] && !may_be_held_back) {
+    run_.notes->incidents.observe(
+        run_.now, rank,
+        {.kind = Observation::Kind::dropped, .op = handle->op, .seq = handle->seq, .site = handle->op.site});
   }
 }
 

@@ -72,7 +72,8 @@ Work Engine::launch_message(const Op& op) {
   const check::MessageMatcher& messages = messages_.of(op.group);
   const std::int64_t seq = messages.at(id).seq;
   const bool is_in_pair = run_.groups[op.group].connects_late && !messages.at(id).in_batch;
-  running_device().launch_message(op, seq, id);
+  running_device().launch_message(op, seq, id,
+                                  is_in_pair ? std::nullopt : std::optional(messages.at(id).batch));
   pump(run_.scheduler->running());
   const Work work(op.group, op.rank, seq, id);
   if (is_in_pair) {

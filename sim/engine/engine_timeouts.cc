@@ -186,6 +186,7 @@ void Engine::note_timeout(Rank rank) {
   if (const check::Slot* slot = matcher.find(status.seq)) {
     run_.notes->give_up(run_.now, rank, status, matcher.op_of(*slot, status.group_rank),
                         deadlines_.of(rank).limit, run_.status);
+    watches_issues_ = watches_issues_ || run_.notes->has_given_up();  // others may come late
   }
 }
 

@@ -66,6 +66,8 @@ bool StoreService::serve(Rank rank, StoreRequest& request) {
     request.reply = state_.apply(call);
     if (sets_key(call)) {
       run_.notes->set_key(rank, call.keys.front());
+    } else if (call.kind == StoreCall::Kind::delete_key && request.reply.number > 0) {
+      run_.notes->delete_key(rank, call.keys.front());
     }
   } catch (const Error& error) {
     request.error = error;

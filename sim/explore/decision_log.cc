@@ -25,7 +25,7 @@ void DecisionLog::begin() {
   deciders_ = {};
   space_ = 1;
   kinds_ = 0;
-  has_looked_at_clock_ = was_ordered_by_clock_ = has_held_back_ = false;
+  has_looked_at_clock_ = was_ordered_by_clock_ = has_held_back_ = has_let_overtake_ = false;
   has_drawn_delays_ = has_kept_order_ = false;
   was_cut_ = false;
 }

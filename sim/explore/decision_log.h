@@ -40,7 +40,9 @@ class DecisionLog : public Decisions {
   void drew_delay() final { has_drawn_delays_ = true; }
   void looked_at_clock() final { has_looked_at_clock_ = true; }
   void ordered_by_clock() final { has_looked_at_clock_ = was_ordered_by_clock_ = true; }
+  void judged_by_clock() final { was_ordered_by_clock_ = true; }
   void held_back() final { has_held_back_ = true; }
+  void let_overtake() final { has_let_overtake_ = true; }
 
   // Called between runs: from the next run on, messages to these receivers are watched. A search whose runs
   // have shown more than it knew has to begin again.
@@ -57,6 +59,7 @@ class DecisionLog : public Decisions {
   bool was_ordered_by_clock() const {
     return was_ordered_by_clock_ || (has_held_back_ && has_looked_at_clock_);
   }
+  bool has_let_overtake() const { return has_let_overtake_; }
   // True if the run was cut.
   bool was_cut() const { return was_cut_; }
   // The ranks that had a choice.
@@ -85,6 +88,7 @@ class DecisionLog : public Decisions {
   bool has_looked_at_clock_ = false;
   bool was_ordered_by_clock_ = false;
   bool has_held_back_ = false;
+  bool has_let_overtake_ = false;
   bool has_drawn_delays_ = false;
   bool has_kept_order_ = false;
   bool was_cut_ = false;

@@ -23,6 +23,7 @@ struct Part {
   bool is_bounded = false;
   bool has_looked_at_clock = false;
   bool was_ordered_by_clock = false;
+  bool has_let_overtake = false;
   bool has_drawn_delays = false;
   bool ranks_decide = false;
   std::optional<bool> is_usual_ok{};
@@ -40,6 +41,7 @@ void add(Part& sum, Part part) {
   sum.is_bounded = sum.is_bounded || part.is_bounded;
   sum.has_looked_at_clock = sum.has_looked_at_clock || part.has_looked_at_clock;
   sum.was_ordered_by_clock = sum.was_ordered_by_clock || part.was_ordered_by_clock;
+  sum.has_let_overtake = sum.has_let_overtake || part.has_let_overtake;
   sum.has_drawn_delays = sum.has_drawn_delays || part.has_drawn_delays;
   sum.ranks_decide = sum.ranks_decide || part.ranks_decide;
   sum.is_usual_ok = sum.is_usual_ok ? sum.is_usual_ok : part.is_usual_ok;
@@ -185,6 +187,7 @@ class Search {
     const bool clock = set(part.has_looked_at_clock, log.has_looked_at_clock());
     const bool order = set(part.was_ordered_by_clock, log.was_ordered_by_clock());
     const bool delays = set(part.has_drawn_delays, log.has_drawn_delays());
+    set(part.has_let_overtake, log.has_let_overtake());
     set(part.ranks_decide, log.met(Decision::Kind::branch) || log.met(Decision::Kind::thread));
     return clock || order || delays;
   }
@@ -231,8 +234,13 @@ std::vector<std::string> bounds_of(const Part& part, const ExploreOptions& optio
   }
   if (part.was_ordered_by_clock) {
     bounds.push_back(
-        "simulated times decided which thread's call ends first, or whether a timeout or a death comes "
-        "before a call");
+        "simulated times decided which thread's call ends first, whether a timeout or a death comes before "
+        "a call, or whether a message is received before its handle is dropped");
+  }
+  if (part.has_let_overtake) {
+    bounds.push_back(
+        "messages ran beside other calls of their group, which NCCL runs one after the other: ranks may wait "
+        "for each other there");
   }
   if (options.shard.count > 1 && part.was_surprised) {
     bounds.push_back(

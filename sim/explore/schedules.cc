@@ -82,10 +82,11 @@ TriedSchedules run_schedules(const RunSchedule& run) {
     if (!first_wrong && finding_of(tried.report.verdict) != nullptr) {
       first_wrong = tried;
     }
+    leaves_open = leaves_open || decisions.was_ordered_by_clock() || decisions.has_let_overtake();
     if (!first) {
       first = std::move(tried);
-      leaves_open = decisions.has_drawn_delays() && decisions.has_looked_at_clock();
-      leaves_open = leaves_open || leaves_orders_open(decisions, run);
+      leaves_open = leaves_open || (decisions.has_drawn_delays() && decisions.has_looked_at_clock()) ||
+                    leaves_orders_open(decisions, run);
     }
   }
   TriedSchedules tried;

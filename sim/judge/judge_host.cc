@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/base/expects.h"
 #include "sim/match/naming.h"
 #include "sim/wording/wording.h"
 #include "sim/wording/wording_host.h"
@@ -98,8 +99,35 @@ Verdict judge_leaks(const Evidence& evidence) {
   return leak;
 }
 
+namespace {
+
+// The rank that has deleted one of the keys that a rank waits for.
+std::optional<std::pair<Rank, std::string>> deleter_for(const Evidence& evidence, Rank waiting) {
+  if (evidence.key_deleters == nullptr) {
+    return std::nullopt;
+  }
+  const RankStatus& status = evidence.ranks[static_cast<std::size_t>(waiting)];
+  expects(status.channel == Channel::store && status.seq >= 0,
+          "a rank that waits for a key says which wait it is");
+  for (const std::string& key : evidence.store_waits[static_cast<std::size_t>(status.seq)].keys) {
+    if (const auto found = evidence.key_deleters->find(key); found != evidence.key_deleters->end()) {
+      return std::pair(found->second, key);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 void blame_for_key(const Evidence& evidence, const BlockedSlot& slot, const RankSet& gone, Finding& finding) {
   finding.kind = FindingKind::store_never_served;
+  if (const auto deleter = deleter_for(evidence, slot.waiting.front())) {
+    finding.culprits = RankSet{deleter->first};
+    finding.at = Place{name_waiting_call(evidence, slot.waiting.front()), RankSet::of(slot.waiting),
+                       difference(finding.culprits, RankSet::of(slot.waiting))};
+    word_deleted_key(deleter->second, finding);
+    return;
+  }
   finding.culprits = gone.empty() ? RankSet::of(slot.waiting) : gone;
   if (gone.empty()) {
     finding.suspects = slot.waiting;  // any of them could have set it

@@ -97,6 +97,9 @@ bool is_about_keys(const Evidence& evidence, const Verdict& verdict) {
 }  // namespace
 
 std::optional<Rank> owner_of(const Evidence& evidence, const std::string& key) {
+  if (evidence.key_deleters != nullptr && evidence.key_deleters->contains(key)) {
+    return std::nullopt;
+  }
   std::optional<Rank> owner;
   for (const Pattern& pattern : patterns_of(key)) {
     const auto rank = rank_in(evidence, pattern.number);

@@ -120,6 +120,8 @@ struct Leak {
 // Who has set a key of the store: a rank, or `several_set`.
 using KeySetters = std::map<std::string, Rank>;
 constexpr Rank several_set = -1;
+// Which rank has deleted a key that nobody has set since.
+using KeyDeleters = std::map<std::string, Rank>;
 
 // A rank's wait in the store.
 struct StoreWait {
@@ -151,6 +153,7 @@ struct Evidence {
   std::optional<LimitIncident> limit;
   std::span<const StoreWait> store_waits;
   const KeySetters* key_setters = nullptr;                     // may be null; deleted keys are kept
+  const KeyDeleters* key_deleters = nullptr;                   // may be null
   std::span<const std::vector<std::vector<Rank>>> rank_lists;  // by the number that calls about groups carry
   std::span<const Leak> leaks;                                 // by GroupId; empty unless asked for
 };

@@ -50,6 +50,7 @@ bool RunNotes::has_destroyed(GroupId group, Rank rank) const {
 void RunNotes::set_key(Rank rank, const std::string& key) {
   const auto [setter, is_new] = key_setters_.try_emplace(key, rank);
   setter->second = is_new || setter->second == rank ? rank : several_set;
+  key_deleters_.erase(key);
 }
 
 void RunNotes::give_up(Time at, Rank rank, const RankStatus& place, const Op& op, Duration patience,
@@ -125,6 +126,7 @@ Evidence RunNotes::evidence(std::string_view backend, std::span<const RankStatus
   evidence.timeout = timeout_;
   evidence.store_waits = store_waits;
   evidence.key_setters = &key_setters_;
+  evidence.key_deleters = &key_deleters_;
   evidence.rank_lists = rank_lists_;
   evidence.leaks = leaks_;
   incidents.add_to(evidence);

@@ -40,6 +40,7 @@ class RunNotes {
   void destroy(GroupId group, Rank rank);
 
   void set_key(Rank rank, const std::string& key);
+  void delete_key(Rank rank, const std::string& key) { key_deleters_[key] = rank; }
 
   // A rank gives up in a slot, `place`, after `patience`. Only the first such event is remembered, and only if others
   // have not arrived. `op`: the rank's call.
@@ -73,6 +74,7 @@ class RunNotes {
   std::vector<Leak> leaks_;
   std::optional<TimeoutIncident> timeout_;
   KeySetters key_setters_;
+  KeyDeleters key_deleters_;
 };
 
 }  // namespace rollcall::check

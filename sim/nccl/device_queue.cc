@@ -6,6 +6,14 @@
 #include "sim/base/expects.h"
 
 namespace rollcall::sim {
+
+namespace {
+
+// A send of less is over once NCCL's buffers have it (NCCL_BUFFSIZE).
+constexpr std::int64_t buffered_bytes = std::int64_t{4} << 20;
+
+}  // namespace
+
 DeviceQueue::StreamQueue& DeviceQueue::stream_of(Stream stream) {
   if (stream.id >= streams_.size()) {
     streams_.resize(stream.id + std::size_t{1});
@@ -36,12 +44,41 @@ const DeviceQueue::LaneRef* DeviceQueue::find_lane(GroupId group) const {
 
 // The stream has reached the collective.
 void DeviceQueue::make_ready(const LaneRef& lane, std::int64_t seq) {
+  note_overtaken(lane.table->group(), {});
   lane.table->place(lane.member, seq).ready = true;
   may_start_ = may_start_ || !lane.lane().running;
 }
 
-void DeviceQueue::launch_message(const Op& op, std::int64_t seq, check::MessageId message) {
-  open_messages_.push_back({op.group, seq, op.rank, message, InUse(op.tensors.input)});
+// A message with this turn, or (nothing) a collective, begins. Is there another of the group's messages that NCCL would
+// wait for?
+void DeviceQueue::note_overtaken(GroupId group, std::optional<std::uint32_t> turn) {
+  has_let_overtake_ = has_let_overtake_ || std::ranges::any_of(open_messages_, [&](const OpenMessage& open) {
+                        return open.group == group && open.turn && open.turn != turn && !open.may_return;
+                      });
+}
+
+void DeviceQueue::note_posted(const Step& step) {
+  const auto open = std::ranges::find_if(open_messages_, [&](const OpenMessage& each) {
+    return each.group == step.group && each.message == step.message;
+  });
+  if (open != open_messages_.end() && open->turn) {
+    note_overtaken(step.group, open->turn);
+    has_let_overtake_ = has_let_overtake_ || (open->after > 0 && !has_finished(step.group, open->after - 1));
+  }
+}
+
+void DeviceQueue::launch_message(const Op& op, std::int64_t seq, check::MessageId message,
+                                 std::optional<std::uint32_t> turn) {
+  const LaneRef* lane = find_lane(op.group);
+  const bool is_small = op.numel * static_cast<std::int64_t>(size_of(op.dtype)) < buffered_bytes;
+  open_messages_.push_back({.group = op.group,
+                            .seq = seq,
+                            .group_rank = op.rank,
+                            .message = message,
+                            .tensor = InUse(op.tensors.input),
+                            .turn = turn,
+                            .after = lane == nullptr ? 0 : lane->lane().launched,
+                            .may_return = op.kind == OpKind::send && is_small});
   Step step;
   step.kind = Step::Kind::post;
   step.group = op.group;
@@ -148,6 +185,7 @@ std::optional<DeviceQueue::Action> DeviceQueue::step_streams() {
         if (step.kind == Step::Kind::release) {
           make_ready(*find_lane(step.group), step.number);
         } else if (step.kind == Step::Kind::post) {
+          note_posted(step);
           Action action;
           action.kind = Action::Kind::post;
           action.group = step.group;

@@ -109,9 +109,15 @@ class DeviceQueue {
     if (seq == 0 || !is_here) [[unlikely]] {
       enqueue(table, op, seq, is_here);
     }
+    if (is_here && !open_messages_.empty()) [[unlikely]] {
+      note_overtaken(op.group, {});
+    }
     return seq;
   }
-  void launch_message(const Op& op, std::int64_t seq, check::MessageId message);
+  // `turn`: which kernel of its group's stream the message is a part of; those of a batch have the same one. Nothing:
+  // its pair of ranks has a communicator of its own (ProcessGroupNCCL.cpp, pointToPoint).
+  void launch_message(const Op& op, std::int64_t seq, check::MessageId message,
+                      std::optional<std::uint32_t> turn);
   void launch_kernel(Stream stream, const Kernel& kernel);
   void await_collective(Stream stream, GroupId group, std::int64_t seq);
   void await_message(Stream stream, GroupId group, Rank group_rank, std::int64_t seq,
@@ -141,6 +147,10 @@ class DeviceQueue {
   void finish_kernel(Stream stream);
   // The rank's process is gone: work that has not started never will.
   void drop_unstarted();
+
+  // True if a message and another call of its group ran beside each other. NCCL runs them one after the other, and if
+  // they are large, ranks may wait for each other that did not here.
+  bool has_let_overtake() const { return has_let_overtake_; }
 
   // For the host's waits. An event is named as in the functions above.
   bool has_finished_message(GroupId group, std::int64_t seq) const;
@@ -173,6 +183,9 @@ class DeviceQueue {
     Rank group_rank = -1;
     check::MessageId message = check::no_message;
     InUse tensor;
+    std::optional<std::uint32_t> turn{};
+    std::int64_t after = 0;   // collectives of the group that were launched before
+    bool may_return = false;  // before its other end has come: a small send
   };
   struct StreamQueue {
     Fifo<Step> steps;
@@ -196,6 +209,8 @@ class DeviceQueue {
   void push(Stream stream, const Step& step);
   void enqueue(LaunchTable& table, const Op& op, std::int64_t seq, bool is_here);
   void make_ready(const LaneRef& lane, std::int64_t seq);
+  void note_overtaken(GroupId group, std::optional<std::uint32_t> turn);
+  void note_posted(const Step& step);
   bool is_over(const Step& step) const;
   std::optional<Action> step_streams();
   std::optional<Action> start_a_collective();
@@ -208,6 +223,7 @@ class DeviceQueue {
   int slots_;
   int running_ = 0;
   std::uint32_t launches_ = 0;
+  bool has_let_overtake_ = false;
   bool may_start_ = false;            // something has changed since no collective could start
   std::vector<StreamQueue> streams_;  // by id
   std::vector<LaneRef> lanes_;        // in order of first use

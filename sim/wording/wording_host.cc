@@ -97,6 +97,17 @@ void word_never_served(Finding& finding) {
   finding.on_backend = store_hang_on_backend();
 }
 
+void word_deleted_key(const std::string& key, Finding& finding) {
+  const Place& place = *finding.at;
+  finding.headline = fmt::format("{} deleted {}, which {} for", ranks_phrase(finding.culprits),
+                                 keys_phrase(key), with_verb(place.waiting, "waits", "wait"));
+  finding.cause = "the key was set, and was deleted before all ranks had read it; nobody set it again";
+  finding.advice =
+      "delete a key only after a barrier that follows the last read of it, or give each round a key of its "
+      "own";
+  finding.on_backend = store_hang_on_backend();
+}
+
 namespace {
 
 bool all_wait_in(const Evidence& evidence, const RankSet& ranks, Channel channel) {

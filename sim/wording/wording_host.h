@@ -11,6 +11,7 @@ void word_stale_key(const Evidence& evidence, const StoreIncident& incident, Fin
 void word_late(const Evidence& evidence, const TimeoutIncident& incident, Finding& finding);
 void word_leaks(const Evidence& evidence, Finding& finding);
 void word_never_served(Finding& finding);
+void word_deleted_key(const std::string& key, Finding& finding);
 // Headline and chain are set already. `place`: where ranks wait in a call about groups.
 void word_group_cycle(const Evidence& evidence, const Place& place, Finding& finding);
 // The same, through the store. Replaces the headline.

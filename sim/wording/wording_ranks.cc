@@ -125,7 +125,7 @@ void word_dropped_message(bool is_send, Finding& finding) {
       fmt::format("{} go of the handle of {} before {}", with_verb(finding.culprits, "lets", "let"),
                   call_phrase(finding.at->call), is_send ? "its receiver has come" : "its message has come");
   finding.cause =
-      fmt::format("nothing waited for the handle that {}{} returned, and it was not kept",
+      fmt::format("nothing waited for the handle that {}{} returned, and its rank did not keep it until then",
                   finding.at->call.op, origin_of(finding.at->call));
   finding.advice =
       "keep what the call returns, and wait for it; all handles of a loop, and not only the last";

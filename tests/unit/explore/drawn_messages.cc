@@ -247,8 +247,14 @@ std::string outcome_of(const Report& report, std::size_t ranks) {
   for (const OutputLine& line : report.output) {
     got[static_cast<std::size_t>(line.rank)].push_back(line.text);
   }
-  const std::string verdict(verdict_word(report.verdict));
-  return outcome_text(verdict == "resource_leak" ? "ok" : verdict, got);  // the model has no leaks
+  std::string verdict(verdict_word(report.verdict));
+  // In the model, nobody misses a message that was not waited for, and it does not end with its rank.
+  if (verdict == "resource_leak" || verdict == "race") {
+    const bool hangs = std::ranges::any_of(
+        report.ranks, [](const RankClass& each) { return each.state == RankClass::State::waiting; });
+    verdict = hangs ? "deadlock" : "ok";
+  }
+  return outcome_text(verdict, got);
 }
 
 Explored explored(const Program& program, const sim::SearchTree::Options& options, std::int64_t schedules_max,
