@@ -3,11 +3,13 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <csignal>
 
 #include <poll.h>
 #include <unistd.h>
 
 #include "real/launch/worker.h"
+#include "real/process/interrupts.h"
 #include "real/rank/frames.h"
 #include "real/rank/greeting.h"
 #include "real/rank/sockets.h"
@@ -24,12 +26,14 @@ Time introduce(const Descriptor& hub, Rank rank) {
   return now;
 }
 
-// Forwards the log until the process or the hub is gone. True if it was the process.
+constexpr int glance_ms = 100;  // how often signals are looked for
+
+// Forwards the log until the process or the hub is gone, or a signal has come. True if it was the process.
 bool forward(const Descriptor& log, const Descriptor& hub) {
   std::vector<pollfd> polled{{log.number(), POLLIN, 0}, {hub.number(), POLLIN, 0}};
   std::array<char, 64 * 1024> bytes;
-  for (;;) {
-    poll_all(polled, -1);
+  while (Interrupts::pending() == 0) {
+    poll_all(polled, glance_ms);
     if (polled[1].revents != 0) {
       return false;  // the hub never sends anything, so it has closed
     }
@@ -45,6 +49,15 @@ bool forward(const Descriptor& log, const Descriptor& hub) {
         send_all(hub, {bytes.data(), static_cast<std::size_t>(count)});
       }
     }
+  }
+  return false;
+}
+
+// Returns at the end of the run, when the hub closes the connection, or when a signal has come.
+void await_end(const Descriptor& hub) {
+  std::vector<pollfd> polled{{hub.number(), POLLIN, 0}};
+  while (Interrupts::pending() == 0 && polled.front().revents == 0) {
+    poll_all(polled, glance_ms);
   }
 }
 
@@ -67,37 +80,45 @@ void supervise_for_hub(const Options& options, const Program& program, const Bac
   };
   const Descriptor hub = connect();
   const RunClock clock(introduce(hub, launched.rank));
-  const PrivateFolder folder;
-  Pipe log;
-  Pipe hold;
-  // Before the aggregate: an exception inside its initializer would leave it half built.
-  Descriptor store = connect();
-  std::string address = local_address(hub);
-  Worker worker{.options = options,
-                .program = program,
-                .backend = backend,
-                .clock = clock,
-                .seat = {.rank = launched.rank,
-                         .groups = groups,
-                         .store = {},
-                         .address = std::move(address),
-                         .torch = options.torch,
-                         .timeout = options.timeout,
-                         .time_scale = options.time_scale},
-                .hub = std::move(store),
-                .log = std::move(log.write),
-                .hold = std::move(hold.read),
-                .errors = folder.path() + "/rank.err"};
-  ChildProcess process([&] {
-    log.read.close();
-    hold.write.close();
-    run_worker(std::move(worker));
-  });
-  // The end of the log is visible only if no other process holds the write end.
-  worker.log.close();
-  if (forward(log.read, hub)) {
-    report_end(hub, process.wait(), last_words(worker.errors));
-    receive_some(hub);  // returns at the end of the run
+  int signal = 0;
+  {
+    const Interrupts interrupts;  // until nothing of this rank is left
+    const PrivateFolder folder;
+    Pipe log;
+    Pipe hold;
+    // Before the aggregate: an exception inside its initializer would leave it half built.
+    Descriptor store = connect();
+    std::string address = local_address(hub);
+    Worker worker{.options = options,
+                  .program = program,
+                  .backend = backend,
+                  .clock = clock,
+                  .seat = {.rank = launched.rank,
+                           .groups = groups,
+                           .store = {},
+                           .address = std::move(address),
+                           .torch = options.torch,
+                           .timeout = options.timeout,
+                           .time_scale = options.time_scale},
+                  .hub = std::move(store),
+                  .log = std::move(log.write),
+                  .hold = std::move(hold.read),
+                  .errors = folder.path() + "/rank.err"};
+    ChildProcess process([&] {
+      log.read.close();
+      hold.write.close();
+      run_worker(std::move(worker));
+    });
+    // The end of the log is visible only if no other process holds the write end.
+    worker.log.close();
+    if (forward(log.read, hub)) {
+      report_end(hub, process.wait(), last_words(worker.errors));
+      await_end(hub);
+    }
+    signal = Interrupts::pending();
+  }
+  if (signal != 0) {
+    ::raise(signal);
   }
 }
 

@@ -4,9 +4,11 @@
 #include <string>
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include "tests/catch.h"
 #include "tests/conformance/real_runs.h"
+#include "tests/processes.h"
 #include "tests/shell.h"
 #include "tests/two_hosts.h"
 
@@ -46,6 +48,27 @@ TEST_CASE("an interrupted real run leaves no process and no file behind", "[real
     CHECK(outcome.err == "rollcall: interrupted\n");
     CHECK(std::filesystem::is_empty(shell.path("tmp")));
   }
+}
+
+TEST_CASE("a launched rank that is told to end leaves no process and no file behind", "[real]") {
+  if (!has_gloo()) {
+    return;
+  }
+  const Shell shell;
+  std::filesystem::create_directories(shell.path("tmp"));
+  shell.write("waits.json", R"({ "version": 1, "world_size": 2, "program": [
+    { "if": "rank == 0", "do": [ { "compute": "100s" } ] }, { "barrier": {} } ] })");
+  const std::string place =
+      "MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(20'000 + ::getpid() % 10'000) +
+      " ROLLCALL_TOKEN=0123456789abcdef WORLD_SIZE=2 RANK=";
+  const std::string run = "'" ROLLCALL_CLI "' real waits.json --backend gloo --launched --deadline 60s";
+  const Outcome outcome =
+      shell.run(place + "0 " + run + " & " + place + "1 TMPDIR=$PWD/tmp timeout -s TERM 2 " + run +
+                "; echo \"rank 1 ended with $?\"; wait");
+  CHECK_THAT(outcome.out,
+             Contains("rank 1 ended with 124") && Contains("the connection to its supervisor was lost"));
+  CHECK(std::filesystem::is_empty(shell.path("tmp")));
+  CHECK_FALSE(stays_running(shell.path("waits.json").string()));
 }
 
 }  // namespace rollcall::test
