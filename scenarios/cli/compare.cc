@@ -49,8 +49,13 @@ RealSide read_recorded(const CommandLine& line) {
   compare::Facts facts = compare::read_result(line.real.recorded);
   const auto ranks = static_cast<Rank>(facts.ranks.size());
   const std::string written_for = scenario::load_scenario(line.file, {.world_size = ranks}).options.backend;
-  return {scenario::load_scenario(line.file, {.world_size = ranks, .backend = facts.backend}), written_for,
-          std::move(facts), std::nullopt};
+  scenario::Scenario loaded =
+      scenario::load_scenario(line.file, {.world_size = ranks, .backend = facts.backend});
+  if (!facts.scenario.empty() && facts.scenario != loaded.name) {
+    remark(fmt::format("rollcall: note: {} holds results of '{}', and {} is '{}'", line.real.recorded,
+                       facts.scenario, line.file, loaded.name));
+  }
+  return {std::move(loaded), written_for, std::move(facts), std::nullopt};
 }
 
 // What the claims say about two sides, to be printed and written.

@@ -407,6 +407,47 @@ scenario::OrderedJson cluster_in_scenario(const std::string& text) {
   return scenario::OrderedJson::parse(std::string(scenario::read_source(text).text()), nullptr, true, true);
 }
 
+namespace {
+
+enum class Question : std::uint8_t { operation, model, program };
+
+// Options that say nothing about what was asked are a mistake of the user's.
+void refuse_misplaced(const PredictArguments& given, Question question) {
+  const PredictArguments usual;
+  struct Row {
+    const char* option;
+    bool is_given;
+    Question question;
+  };
+  const Row rows[] = {
+      {"--layout", !given.layout.empty(), Question::model},
+      {"--gpu", !given.gpu.empty(), Question::model},
+      {"--bytes", given.bytes != usual.bytes, Question::operation},
+      {"--dtype", given.dtype != usual.dtype, Question::operation},
+      {"--reduce-op", given.reduce_op != usual.reduce_op, Question::operation},
+      {"--algorithm", !given.algorithm.empty(), Question::operation},
+      {"--protocol", !given.protocol.empty(), Question::operation},
+      {"--svg", !given.svg.empty(), Question::operation},
+      {"--explain", given.explain, Question::operation},
+      {"--measure", given.measure, Question::operation},
+      {"--kernels-from", !given.kernels_from.empty(), Question::program},
+      {"--tokens-per-step", given.tokens_per_step.has_value(), Question::program},
+  };
+  for (const Row& row : rows) {
+    if (row.is_given && row.question != question) {
+      throw UsageError(fmt::format("{} is about {}", row.option,
+                                   row.question == Question::operation ? "a collective, such as all_reduce"
+                                   : row.question == Question::model   ? "a model: give --model, too"
+                                                                       : "a scenario or a script"));
+    }
+  }
+  if (question == Question::operation && !given.what_if.empty()) {
+    throw UsageError("--what-if is about a model, a scenario or a script");
+  }
+}
+
+}  // namespace
+
 ExitCode predict_times(const CommandLine& line) {
   if (line.predict.subject.empty() == line.predict.model.empty()) {
     throw UsageError(
@@ -415,6 +456,7 @@ ExitCode predict_times(const CommandLine& line) {
             : "--model cannot be used with a collective, a scenario or a script");
   }
   if (!line.predict.model.empty()) {
+    refuse_misplaced(line.predict, Question::model);
     return predict_model(line);
   }
   const std::string& subject = line.predict.subject;
@@ -422,12 +464,15 @@ ExitCode predict_times(const CommandLine& line) {
     throw UsageError(fmt::format("'{}': no such file", subject));
   }
   if (std::filesystem::is_regular_file(subject) && subject_of(subject) == Subject::script) {
+    refuse_misplaced(line.predict, Question::program);
     return predict_script(line);
   }
   if (!line.paths.empty()) {
     throw UsageError(fmt::format("'{}' has no arguments: only scripts have", subject));
   }
-  return names_a_file(line.predict.subject) ? predict_scenario(line) : predict_op(line);
+  const bool is_file = names_a_file(subject);
+  refuse_misplaced(line.predict, is_file ? Question::program : Question::operation);
+  return is_file ? predict_scenario(line) : predict_op(line);
 }
 
 }  // namespace rollcall::cli

@@ -48,9 +48,18 @@ real::Program program_of(const Scenario& scenario) {
   };
 }
 
-void finish(const Scenario& scenario, Report& report) {
+void finish(const Scenario& scenario, const RealRunOptions& options, Report& report) {
+  const RealRunOptions usual;
   report.replay = fmt::format("rollcall real {} --backend {} --ranks {}", shell_word(scenario.address()),
                               report.backend, report.world_size);
+  if (options.deadline != usual.deadline) {
+    report.replay += options.deadline % millisecond == 0
+                         ? fmt::format(" --deadline {}ms", options.deadline / millisecond)
+                         : fmt::format(" --deadline {}ns", options.deadline);
+  }
+  if (options.time_scale != usual.time_scale) {
+    report.replay += fmt::format(" --time-scale {}", options.time_scale);
+  }
   hold_against(scenario, report);
   read_sources(report, scenario.file);
 }
@@ -60,7 +69,7 @@ void finish(const Scenario& scenario, Report& report) {
 real::Run run_real(const Scenario& scenario, const RealRunOptions& options) {
   const sim::Rehearsal outlook = rehearsal_of(scenario);
   real::Run run = real::run(real_options(scenario, options, outlook), program_of(scenario));
-  finish(scenario, run.report);
+  finish(scenario, options, run.report);
   return run;
 }
 
@@ -70,7 +79,7 @@ std::optional<real::Run> run_launched(const Scenario& scenario, const RealRunOpt
   std::optional<real::Run> run =
       real::run_launched(real_options(scenario, options, outlook), program_of(scenario), launched);
   if (run) {
-    finish(scenario, run->report);
+    finish(scenario, options, run->report);
   }
   return run;
 }

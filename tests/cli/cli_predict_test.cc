@@ -282,3 +282,18 @@ TEST_CASE("predict says where the times of kernels come from, and when only a ho
   CHECK_THAT(predicted(R"({"kernel": "1ms"})"), Contains("16 kernels, 0 of them"));
   CHECK_THAT(predicted(R"({"compute": "1ms"})"), Contains("compute is the host's time"));
 }
+
+TEST_CASE("predict refuses options that are about another question", "[cli][predict]") {
+  const Shell shell;
+  const auto refused = [&](const std::string& asked) {
+    const Outcome outcome = shell.rollcall("predict " + asked);
+    CHECK(outcome.code == 4);
+    return outcome.err;
+  };
+  CHECK_THAT(refused("all_reduce --cluster h100-8 --gpu h200"), Contains("--gpu is about a model"));
+  CHECK_THAT(refused("all_reduce --cluster h100-8 --what-if ranks=4"),
+             Contains("--what-if is about a model, "));
+  CHECK_THAT(refused("--model layers=2,hidden=64,heads=2,vocab=100,sequence=8 --layout ddp=8 --cluster "
+                     "h100-8 --bytes 8B"),
+             Contains("--bytes is about a collective"));
+}

@@ -129,6 +129,9 @@ class FileReader {
     if (const std::string_view packing = other_packing(bytes); !packing.empty()) {
       return not_read(file.is_named ? std::string(packing) : "");  // checkpoints are archives, too
     }
+    if (bytes.empty() && file.path.ends_with(".held") && !file.is_named) {
+      return {};  // of `watch`: for the stacks of an interpreter that did not answer, if there had been one
+    }
     arena_.reset();
     const Rank rank = rank_of(file.path, bytes);
     if (!bytes.starts_with('{')) {  // lines of logs may begin with a bracket
