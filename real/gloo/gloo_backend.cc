@@ -172,7 +172,7 @@ class GlooBackend final : public Backend, private Observer {
 
   StoreReply store(const StoreCall& call) override {
     deliver_completed();
-    return seat_.store->call(call);
+    return seat_.store->call(call, traits_of(seat_.torch));
   }
 
   Time now() const override { return 0; }

@@ -201,7 +201,7 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
   }
 
   void monitored_barrier(const Op& op, const MonitoredBarrierLimits&) override { refuse_call(op.kind); }
-  StoreReply store(const StoreCall& call) override { return seat_.store->call(call); }
+  StoreReply store(const StoreCall& call) override { return seat_.store->call(call, traits_of(seat_.torch)); }
 
   Time now() const override { return 0; }
   Streams* streams() override { return this; }

@@ -26,6 +26,7 @@ namespace rollcall::real {
 // rank that gets it is not to blame.
 struct LostPeerError : RuntimeError {
   using RuntimeError::RuntimeError;
+  explicit LostPeerError(const RuntimeError& error) : RuntimeError(error) {}
 };
 
 class Recorder final : public ForwardingBackend,

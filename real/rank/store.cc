@@ -7,6 +7,7 @@
 #include "real/rank/recorder.h"
 #include "real/rank/sockets.h"
 #include "sim/base/error.h"
+#include "sim/c10d/store.h"
 
 namespace rollcall::real {
 
@@ -14,9 +15,8 @@ using Kind = StoreCall::Kind;
 
 namespace {
 
-// The texts of torch's PrefixStore around a HashStore, which Gloo uses, and of its TCPStore.
-constexpr const char* wait_timeout = "Wait timeout";
-constexpr const char* socket_timeout = "Socket Timeout";
+// The text of torch's PrefixStore around a HashStore, which Gloo uses.
+const RuntimeError wait_timeout("Wait timeout");
 
 }  // namespace
 
@@ -32,10 +32,12 @@ bool Store::has(const std::string& key) {
   return ask(ranks_store, {.kind = Kind::check, .keys = {key}}, wait_timeout).number != 0;
 }
 
-StoreReply Store::call(const StoreCall& call) { return ask(program_store, call, socket_timeout); }
+StoreReply Store::call(const StoreCall& call, const TorchTraits& torch) {
+  return ask(program_store, call, store_timeout(torch, call.timeout.value_or(0), call.keys));
+}
 
-// `late`: the error text for keys that are not set in time.
-StoreReply Store::ask(std::string_view store, const StoreCall& call, const char* late) {
+// `late`: the error for keys that are not set in time.
+StoreReply Store::ask(std::string_view store, const StoreCall& call, const RuntimeError& late) {
   send_all(hub_, frame({FrameKind::call, std::string(store), encode_value(call)}));
   const Frame answer = receive_frame(hub_);
   switch (answer.kind) {

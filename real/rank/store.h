@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "real/process/process.h"
+#include "sim/base/error.h"
 #include "sim/c10d/host_calls.h"
 
 namespace rollcall::real {
@@ -25,12 +26,12 @@ class Store {
   bool has(const std::string& key);
 
   // A call of the program on its store. Throws LostPeerError for a timeout, ValueError for a wrong call.
-  StoreReply call(const StoreCall& call);
+  StoreReply call(const StoreCall& call, const TorchTraits& torch);
 
   // All of these throw std::runtime_error if the hub is gone. Call from one thread at a time.
 
  private:
-  StoreReply ask(std::string_view store, const StoreCall& call, const char* late);
+  StoreReply ask(std::string_view store, const StoreCall& call, const RuntimeError& late);
 
   Descriptor hub_;
 };

@@ -29,6 +29,8 @@ class Error : public std::runtime_error {
 
 struct RuntimeError : Error {
   explicit RuntimeError(const std::string& message) : Error("RuntimeError", message) {}
+  // Of a class that is derived from it in Python, such as torch's DistError.
+  RuntimeError(const char* type, const std::string& message) : Error(type, message) {}
 };
 struct ValueError : Error {
   explicit ValueError(const std::string& message) : Error("ValueError", message) {}

@@ -1,6 +1,9 @@
 #include "sim/c10d/store.h"
 
+#include <fmt/format.h>
+
 #include "sim/c10d/rank_context.h"
+#include "sim/torch/torch_traits.h"
 
 namespace rollcall {
 namespace {
@@ -79,6 +82,15 @@ bool Store::delete_key(const std::string& key, Site site) const {
 
 std::int64_t Store::num_keys(Site site) const {
   return ask(start(StoreCall::Kind::num_keys, prefix_, {}, site)).number;
+}
+
+RuntimeError store_timeout(const TorchTraits& torch, Duration limit, const std::vector<std::string>& keys) {
+  std::vector<std::string> listed;
+  for (const std::string& key : keys) {
+    listed.push_back("/" + key);
+  }
+  return {torch.store_timeout.type,
+          fmt::format(fmt::runtime(torch.store_timeout.text), limit / millisecond, fmt::join(listed, ", "))};
 }
 
 }  // namespace rollcall

@@ -9,10 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "sim/base/error.h"
 #include "sim/base/site.h"
 #include "sim/base/time.h"
 
 namespace rollcall {
+
+struct TorchTraits;
 
 class Store {
  public:
@@ -47,5 +50,8 @@ class Store {
   std::string prefix_;
   std::optional<Duration> timeout_;
 };
+
+// What a rank gets that has waited for `keys` of a TCPStore for too long.
+RuntimeError store_timeout(const TorchTraits& torch, Duration limit, const std::vector<std::string>& keys);
 
 }  // namespace rollcall

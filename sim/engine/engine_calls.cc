@@ -330,7 +330,7 @@ void Engine::interrupt(const Interruption& interruption) {
   if (interruption.crash) {
     throw ProcessKilled{interruption.signal, interruption.text};
   }
-  throw RuntimeError(interruption.text);
+  throw RuntimeError(interruption.type, interruption.text);
 }
 
 bool Engine::is_completed(const Work& work) {

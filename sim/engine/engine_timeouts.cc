@@ -6,6 +6,7 @@
 
 #include "sim/base/expects.h"
 #include "sim/c10d/monitored_barrier.h"
+#include "sim/c10d/store.h"
 #include "sim/engine/engine.h"
 #include "sim/match/naming.h"
 
@@ -115,7 +116,9 @@ Interruption Engine::timeout_of(Rank rank) {
   }
   const std::string transport = run_.rules->timeout_text(limit, hangs_in_send(status));
   if (status.channel == Channel::store) {
-    return {false, "Socket Timeout"};
+    const StoreCall& call = *store_.requests().at(rank)->call;
+    const RuntimeError late = store_timeout(*run_.torch, limit, call.keys);
+    return {.text = late.what(), .type = late.type()};
   }
   if (status.channel == Channel::new_group) {
     return {false, *group_calls_.timeout_text(status, limit)};

@@ -37,7 +37,8 @@ struct RunEvent {
 struct Interruption {
   bool crash = false;
   std::string text;
-  const char* signal = "SIGABRT";  // crash: the signal that ends the process
+  const char* signal = "SIGABRT";     // crash: the signal that ends the process
+  const char* type = "RuntimeError";  // else: RuntimeError, or the name of a class derived from it
 };
 using Interruptions = std::vector<std::pair<Rank, Interruption>>;
 

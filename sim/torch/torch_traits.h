@@ -58,6 +58,9 @@ struct TorchTraits {
   TorchRelease release;
   std::string_view name;
 
+  // ---- The store (torch/csrc/distributed/c10d/TCPStore.cpp) ----
+  TorchError store_timeout;  // {0}: milliseconds, {1}: the keys
+
   // ---- Groups (torch/distributed/distributed_c10d.py) ----
   // new_group ends with a barrier in the store that all ranks of the world have to reach, members or not
   // (_store_based_barrier; later releases have it with TORCH_DIST_INIT_BARRIER only).

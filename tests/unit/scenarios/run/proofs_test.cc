@@ -135,4 +135,21 @@ TEST_CASE("a rank that comes after another's wait has ended is late, not missing
   CHECK(outcome(report) == "watchdog_timeout 1");
 }
 
+// Texts of real stores: torch 1.13.0, 2.6.0 and 2.14.1, TCPStore.
+TEST_CASE("a key that does not come in time raises what torch's store raises", "[scenarios][store][fiber]") {
+  for (const auto& [torch, error] : {std::pair("1.13", "RuntimeError: Socket Timeout"),
+                                     std::pair("2.6",
+                                               "torch.distributed.DistStoreError: wait timeout after 1000ms, "
+                                               "keys: /k"),
+                                     std::pair("2.14",
+                                               "torch.distributed.DistStoreError: wait timeout after 1000ms, "
+                                               "keys: /k")}) {
+    const Report report = run(parse_scenario(
+        std::string(R"({"version": 1, "world_size": 2, "backend": "gloo", "torch": ")") + torch + R"(",
+      "program": [{"store_get": "k", "timeout": "1s"}]})",
+        "test.json"));
+    CHECK(report.of(0).exception == error);
+  }
+}
+
 }  // namespace rollcall::scenario
