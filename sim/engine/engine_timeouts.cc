@@ -126,8 +126,11 @@ Interruption Engine::timeout_of(Rank rank) {
   if (status.channel != Channel::collectives || status.in_message()) {
     return {false, transport};
   }
-  const check::Slot& slot = *run_.matchers[status.group]->find(status.seq);
-  const Op op = run_.matchers[status.group]->op_of(slot, status.group_rank);
+  const check::Slot* slot = run_.matchers[status.group]->find(status.seq);
+  if (slot == nullptr) {
+    return {false, transport};  // the call is queued, and its GPU has not reached it
+  }
+  const Op op = run_.matchers[status.group]->op_of(*slot, status.group_rank);
   const bool monitored = op.kind == OpKind::monitored_barrier;
   if (!monitored && run_.options.debug != DebugLevel::detail) {
     return {false, transport};
