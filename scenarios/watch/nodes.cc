@@ -65,7 +65,6 @@ std::optional<std::vector<RankMoment>> decode_moments(std::string_view bytes) {
 
 bool is_name_of_evidence(std::string_view name) {
   constexpr std::string_view begin = "rank_";
-  constexpr std::array<std::string_view, 4> kinds = {".ring", ".stack", ".held", ".error"};
   if (name == "watch.log") {
     return true;
   }
@@ -75,7 +74,7 @@ bool is_name_of_evidence(std::string_view name) {
   name.remove_prefix(begin.size());
   const std::size_t digits = std::min(name.find_first_not_of("0123456789"), name.size());
   return digits > 0 && digits < 8 &&
-         std::find(kinds.begin(), kinds.end(), name.substr(digits)) != kinds.end();
+         std::ranges::find(files_of_ranks, name.substr(digits)) != files_of_ranks.end();
 }
 
 NodeHub::NodeHub(const NodeOptions& options, std::string folder)

@@ -7,10 +7,12 @@
 // Unknown peers are refused (real/rank/greeting.h). No peer is ever waited for: a slow or dead supervisor costs its
 // node's evidence, and the job nothing.
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "real/process/process.h"
@@ -35,6 +37,9 @@ std::string node_frame(NodeFrame kind, std::string_view content);
 std::string encode_moments(const std::vector<RankMoment>& ranks);
 // Returns nothing for bytes that are not moments.
 std::optional<std::vector<RankMoment>> decode_moments(std::string_view bytes);
+
+// How the names of a rank's files end: "rank_3.ring".
+inline constexpr std::array<std::string_view, 4> files_of_ranks = {".ring", ".stack", ".held", ".error"};
 
 // "rank_3.ring", "watch.log": true for the files that a node may send, and for no path that leads elsewhere.
 bool is_name_of_evidence(std::string_view name);

@@ -245,9 +245,9 @@ void WatchedJob::forget_earlier_job() {
     }
     const std::optional<LiveRing> now_there = LiveRing::open(path_of(rank, "ring"));
     if (now_there && now_there->identity() == watched.ring.identity()) {
-      for (const char* kind : {"ring", "stack", "held", "error"}) {
+      for (const std::string_view kind : files_of_ranks) {
         std::error_code ignored;  // it may not exist
-        fs::remove(path_of(rank, kind), ignored);
+        fs::remove(fmt::format("{}/rank_{}{}", records_, rank, kind), ignored);
       }
     }
     std::erase(ended_, rank);

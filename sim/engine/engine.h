@@ -198,6 +198,7 @@ class Engine final : public Backend, private Streams, private Observer {
   std::optional<Time> other_end_came(const Work& work, const Handles::Handle& handle);
   void note_meeting(GroupId group, check::MessageId id, check::MessageId other);
   void note_if_late(const Work& work, Rank rank, Time other_came);
+  bool leave_to_clock(GroupId group);
   void finish_message(GroupId group, check::MessageId id, check::Fate fate);
   void tell_receiver(GroupId group, const check::Message& receive) const;
   void tell_members(GroupId group, const check::Slot& slot) const;

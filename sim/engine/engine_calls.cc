@@ -368,11 +368,8 @@ bool Engine::drop(const Work& work) {
   if (handle == nullptr) {
     return false;
   }
-  if (run_.options.decisions != nullptr) {
-    run_.options.decisions->judged_by_clock();
-  }
+  const bool may_be_held_back = leave_to_clock(work.group());
   const std::optional<Time> came = other_end_came(work, *handle);
-  const bool may_be_held_back = run_.orders_calls && messages_.is_watching(work.group());
   const bool is_lost = came ? !run_.orders_calls && *came == run_.now : !may_be_held_back;
   run_.learned(run_.scheduler->running(), is_lost);
   if (is_lost) {

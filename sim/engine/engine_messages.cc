@@ -5,6 +5,7 @@
 #include "sim/base/expects.h"
 #include "sim/engine/engine.h"
 #include "sim/gloo/gloo_transport.h"
+#include "sim/match/slot_calls.h"
 #include "sim/tensor/tensor_bytes.h"
 
 namespace rollcall::sim {
@@ -16,11 +17,9 @@ using check::MessageId;
 using check::MessageMatcher;
 using check::RankStatus;
 
-std::int64_t message_bytes(const Op& op) { return op.numel * static_cast<std::int64_t>(size_of(op.dtype)); }
-
 std::string overflow_of(const Message& message, const TorchTraits& torch) {
   return gloo::overflow_text(static_cast<std::size_t>(message.sent_bytes),
-                             static_cast<std::size_t>(message_bytes(message.op)), torch);
+                             static_cast<std::size_t>(bytes_of(message.op)), torch);
 }
 
 // Ends the batches, even if one of their operations is refused.
@@ -141,6 +140,15 @@ void Engine::note_meeting(GroupId group, MessageId id, MessageId other) {
   }
 }
 
+// The clock is about to decide whether a message's other end came in time. True if it cannot, because a search may have
+// held that end back.
+bool Engine::leave_to_clock(GroupId group) {
+  if (run_.options.decisions != nullptr) {
+    run_.options.decisions->judged_by_clock();
+  }
+  return run_.orders_calls && messages_.is_watching(group);
+}
+
 // A message ends with its rank's process if nothing has waited for it.
 void Engine::note_if_late(const Work& work, Rank rank, Time other_came) {
   const Handles::Handle* handle =
@@ -148,10 +156,7 @@ void Engine::note_if_late(const Work& work, Rank rank, Time other_came) {
   if (handle == nullptr || aborting_) {
     return;
   }
-  if (run_.options.decisions != nullptr) {
-    run_.options.decisions->judged_by_clock();
-  }
-  const bool may_be_held_back = run_.orders_calls && messages_.is_watching(work.group());
+  const bool may_be_held_back = leave_to_clock(work.group());
   if (other_came > ended_at_[static_cast<std::size_t>(rank)] && !may_be_held_back) {
     run_.notes->incidents.observe(
         run_.now, rank,

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "sim/base/expects.h"
+#include "sim/match/slot_calls.h"
 
 namespace rollcall::sim {
 
@@ -70,7 +71,7 @@ void DeviceQueue::note_posted(const Step& step) {
 void DeviceQueue::launch_message(const Op& op, std::int64_t seq, check::MessageId message,
                                  std::optional<std::uint32_t> turn) {
   const LaneRef* lane = find_lane(op.group);
-  const bool is_small = op.numel * static_cast<std::int64_t>(size_of(op.dtype)) < buffered_bytes;
+  const bool is_small = bytes_of(op) < buffered_bytes;
   open_messages_.push_back({.group = op.group,
                             .seq = seq,
                             .group_rank = op.rank,

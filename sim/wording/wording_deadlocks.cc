@@ -462,9 +462,8 @@ constexpr LimitWords limit_words[] = {
 
 void word_absence(const LimitIncident& incident, Finding& finding) {
   finding.culprits = incident.absent;
-  finding.headline =
-      fmt::format("{} within {} s: no rank could begin",
-                  with_verb(incident.absent, "did not come", "did not come"), incident.value / 1000);
+  finding.headline = fmt::format("{} did not come within {} s: no rank could begin",
+                                 ranks_phrase(incident.absent), incident.value / 1000);
   finding.cause = fmt::format("{} not started, ended early, or cannot reach the address of rank 0",
                               is_plural(incident.absent) ? "their processes were" : "its process was");
   finding.advice =

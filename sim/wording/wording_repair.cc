@@ -72,7 +72,6 @@ std::string argument_words(const ProgramCall& call, const ProgramCall& other) {
     return fmt::format("tag {}", call.tag);
   }
   if (call.root != other.root && !is_message(call)) {  // a message's peer is in its words
-
     return fmt::format("root {}", call.root);
   }
   return call.reduce == other.reduce ? "" : std::string(to_string(call.reduce));
