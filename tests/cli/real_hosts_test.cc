@@ -61,12 +61,13 @@ TEST_CASE("a launched rank that is told to end leaves no process and no file beh
   const std::string place =
       "MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(20'000 + ::getpid() % 10'000) +
       " ROLLCALL_TOKEN=0123456789abcdef WORLD_SIZE=2 RANK=";
-  const std::string run = "'" ROLLCALL_CLI "' real waits.json --backend gloo --launched --deadline 60s";
-  const Outcome outcome =
-      shell.run(place + "0 " + run + " & " + place + "1 TMPDIR=$PWD/tmp timeout -s TERM 2 " + run +
-                "; echo \"rank 1 ended with $?\"; wait");
+  const std::string run = "'" ROLLCALL_CLI "' real waits.json --backend gloo --launched --deadline 6s & ";
+  // The signal is for rank 1's supervisor only, and comes when it has its folder.
+  const Outcome outcome = shell.run(place + "0 " + run + place + "1 TMPDIR=$PWD/tmp " + run +
+                                    "rank=$!; timeout 20 sh -c 'until [ \"$(ls tmp)\" ]; do sleep 0.1; done'; "
+                                    "kill -TERM $rank; wait $rank; echo \"rank 1 ended with $?\"; wait");
   CHECK_THAT(outcome.out,
-             Contains("rank 1 ended with 124") && Contains("the connection to its supervisor was lost"));
+             Contains("rank 1 ended with 2\n") && Contains("the connection to its supervisor was lost"));
   CHECK(std::filesystem::is_empty(shell.path("tmp")));
   CHECK_FALSE(stays_running(shell.path("waits.json").string()));
 }
