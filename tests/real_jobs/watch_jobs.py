@@ -24,7 +24,7 @@ def options():
     parser = argparse.ArgumentParser()
     parser.add_argument("rollcall")
     parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--seconds", type=float, default=20, help="from the job's first move")
     parser.add_argument("--python", default="python3")
     parser.add_argument("--together", type=int, default=1, help="jobs that run at the same time")
     parser.add_argument("--after")
@@ -36,6 +36,7 @@ def options():
 OPTIONS = options()
 HERE = pathlib.Path(__file__).resolve().parent
 LATEST_S = 10
+LATEST_START_S = 120  # a busy machine takes long to import torch
 
 
 def truths():
@@ -49,6 +50,8 @@ def last_event(folder):
     last = 0
     for path in folder.glob("*.ring"):
         data = path.read_bytes()
+        if len(data) < 4096:
+            continue  # it is being made
         capacity, = struct.unpack_from("<I", data, 28)
         for index in range(capacity):
             last = max(last, *struct.unpack_from("<2Q", data, 4096 + index * 64 + 8))
@@ -82,13 +85,15 @@ def watch(case, port):
     job = subprocess.Popen([*command, "--", OPTIONS.python, str(HERE / "watched.py"), case, str(port)],
                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
     os.set_blocking(job.stderr.fileno(), False)
-    end = time.monotonic() + OPTIONS.seconds
+    begin, end = time.monotonic(), None
     said, reports = b"", []
-    while time.monotonic() < end:
+    while time.monotonic() < (end or begin + LATEST_START_S):
+        if end is None and last_event(folder) > 0:
+            end = time.monotonic() + OPTIONS.seconds
         said += job.stderr.read() or b""
         while b"\n}" in said and b"{\n" in said[:said.index(b"\n}")]:
-            begin, stop = said.index(b"{\n"), said.index(b"\n}") + 2
-            reports.append((time.time() - last_event(folder), json.loads(said[begin:stop])))
+            first, stop = said.index(b"{\n"), said.index(b"\n}") + 2
+            reports.append((time.time() - last_event(folder), json.loads(said[first:stop])))
             said = said[stop:]
         names_ranks = any(report["culprits"] for _, report in reports)
         if job.poll() is not None or (names_ranks and not case.startswith("recovers")):
