@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include "real/process/process.h"
@@ -51,10 +52,23 @@ void on_abort(int) {
   leave("", ExitCode::internal_error);
 }
 
+// A search runs a program hundreds of times, and each run needs the tensors of the one before. By default, glibc gives
+// such memory back to the kernel after each run, and every page that comes back costs a fault and is cleared: of a search
+// with tensors of 640 KB, that was 95 % of the time.
+void keep_freed_memory() {
+#ifdef __GLIBC__
+  constexpr int trimmed_above = 1 << 30;  // bytes
+  constexpr int mapped_above = 32 << 20;
+  ::mallopt(M_TRIM_THRESHOLD, trimmed_above);
+  ::mallopt(M_MMAP_THRESHOLD, mapped_above);
+#endif
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   reserve_standard_streams();
+  keep_freed_memory();
   for (const int signal : {SIGINT, SIGTERM}) {
     std::signal(signal, on_interrupt);
   }
