@@ -58,13 +58,19 @@ class Judge {
         return false;  // it would reach our own limit
       }
       scenario.options.limits.ops = std::min(scenario.options.limits.ops, ops_max_);
-      return quick(scenario) == signature.verdict && signature_of(report_of(scenario)) == signature;
+      return !fails_as_usual(scenario) && quick(scenario) == signature.verdict &&
+             signature_of(report_of(scenario)) == signature;
     } catch (const InvalidScenario&) {
       return false;
     }
   }
 
  private:
+  // True if a candidate fails where the file does not: that is another mistake, even if it has the same name.
+  bool fails_as_usual(const Scenario& scenario) const {
+    return searches_ && finding_of(run(scenario, {.seed = options_.seed}).verdict) != nullptr;
+  }
+
   // Returns only the verdict, in a fraction of the time. A search cannot be shortened.
   std::string quick(const Scenario& scenario) const {
     if (searches_) {

@@ -20,9 +20,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<std::string> real_hangs() {
+std::vector<std::string> scenarios_in(const std::string& folder) {
   std::vector<std::string> files;
-  for (const auto& entry : fs::directory_iterator(ROLLCALL_SOURCE_DIR "/scenarios/real_hangs")) {
+  for (const auto& entry : fs::directory_iterator(ROLLCALL_SOURCE_DIR "/" + folder)) {
     const std::string file = entry.path().string();
     if (file.ends_with(".json") && !file.ends_with(".fixed.json")) {
       files.push_back(file);
@@ -87,7 +87,7 @@ TEST_CASE("a large job that fails shrinks to three ranks and a few statements", 
 
 TEST_CASE("hangs of real jobs keep what they are when they are minimized", "[minimize][fiber]") {
   int minimized = 0;
-  for (const std::string& file : real_hangs()) {
+  for (const std::string& file : scenarios_in("scenarios/real_hangs")) {
     INFO(file);
     const Report report = run(load_scenario(file));
     if (finding_of(report.verdict) == nullptr) {
@@ -110,6 +110,24 @@ TEST_CASE("what only some schedules come to is minimized as well", "[minimize][f
   CHECK(result.signature.kind == FindingKind::stale_key);
   CHECK(result.after.statements <= 5);
   CHECK_THAT(result.text, Contains("rollcall explore"));
+}
+
+TEST_CASE("a failure that needs another schedule still needs one when it is minimized", "[minimize][fiber]") {
+  int minimized = 0;
+  for (const std::string& file : scenarios_in("tests/data/explore")) {
+    CAPTURE(file);
+    if (finding_of(run(load_scenario(file)).verdict) != nullptr) {
+      continue;
+    }
+    try {
+      const Minimized result = minimize(file, {});
+      CHECK(finding_of(run(parse_scenario(result.text, file)).verdict) == nullptr);
+      ++minimized;
+    } catch (const NothingToMinimize&) {
+      // no schedule fails
+    }
+  }
+  CHECK(minimized >= 3);
 }
 
 TEST_CASE("minimizing ends with the best so far when somebody asks for it", "[minimize][fiber]") {
