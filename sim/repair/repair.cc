@@ -5,6 +5,7 @@
 
 #include "sim/repair/novelty.h"
 #include "sim/repair/proposals.h"
+#include "sim/report/blame.h"
 #include "sim/wording/wording_messages.h"
 
 namespace rollcall::check {
@@ -172,13 +173,7 @@ bool is_repairable(const Verdict& verdict) {
   if (deadlock != nullptr && is_behind_sends(*deadlock)) {
     return false;
   }
-  const Finding* finding = finding_of(verdict);
-  const bool is_fit = std::holds_alternative<Deadlock>(verdict) ||
-                      std::holds_alternative<Mismatch>(verdict) ||
-                      std::holds_alternative<ResourceLeak>(verdict);
-  return is_fit && finding->kind != FindingKind::rank_crashed &&
-         finding->kind != FindingKind::join_hook_mismatch && finding->kind != FindingKind::waited_twice &&
-         finding->kind != FindingKind::work_never_waited && finding->kind != FindingKind::store_cycle;
+  return is_inferred_from_calls(verdict);
 }
 
 RepairSearch find_repair(const CallLists& lists, const Hang& hang, const Outlook& outlook) {

@@ -24,6 +24,19 @@ bool blames(const Verdict& verdict, const RankSet& ranks) {
   return finding->culprits == ranks;
 }
 
+bool is_inferred_from_calls(const Verdict& verdict) {
+  const bool is_about_calls = std::holds_alternative<Deadlock>(verdict) ||
+                              std::holds_alternative<Mismatch>(verdict) ||
+                              std::holds_alternative<ResourceLeak>(verdict);
+  if (!is_about_calls) {
+    return false;
+  }
+  const FindingKind kind = finding_of(verdict)->kind;
+  return kind != FindingKind::rank_crashed && kind != FindingKind::join_hook_mismatch &&
+         kind != FindingKind::waited_twice && kind != FindingKind::work_never_waited &&
+         kind != FindingKind::store_cycle;
+}
+
 Confidence confidence_in_blame(const Verdict& verdict) {
   const Finding* finding = finding_of(verdict);
   if (finding == nullptr) {
@@ -45,7 +58,7 @@ Confidence confidence_in_blame(const Verdict& verdict) {
     return Confidence::low;
   }
   if (!finding->repair) {
-    return Confidence::high;
+    return is_inferred_from_calls(verdict) ? Confidence::medium : Confidence::high;
   }
   return finding->repair->search == Repair::Search::complete ? Confidence::low : Confidence::medium;
 }

@@ -1,5 +1,6 @@
 #include "sim/report/verdict.h"
 
+#include "sim/report/blame.h"
 #include "sim/report/report.h"
 #include "tests/catch.h"
 
@@ -22,6 +23,21 @@ TEST_CASE("every unhappy verdict has a finding, and a run that completed has non
   const Verdict verdict = LimitReached{finding, 10};
   REQUIRE(finding_of(verdict) != nullptr);
   CHECK(finding_of(verdict)->kind == FindingKind::ops);
+}
+
+TEST_CASE("a blame that follows from calls is not sure where no change was looked for") {
+  Finding missing;
+  missing.kind = FindingKind::missing_participant;
+  missing.culprits = {1};
+  CHECK(confidence_in_blame(Deadlock{missing}) == Confidence::medium);
+  missing.repair = Repair{.steps = {{.ranks = {1}, .text = "call barrier #0 on world"}}};
+  missing.at = Place{{}, RankSet::range(2, 4), {1}};
+  CHECK(confidence_in_blame(Deadlock{missing}) == Confidence::high);
+
+  Finding crashed;
+  crashed.kind = FindingKind::rank_crashed;  // that was seen
+  crashed.culprits = {1};
+  CHECK(confidence_in_blame(Deadlock{crashed}) == Confidence::high);
 }
 
 TEST_CASE("a call is named by operation, number and group") {
