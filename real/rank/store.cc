@@ -13,31 +13,33 @@ namespace rollcall::real {
 
 using Kind = StoreCall::Kind;
 
-namespace {
-
-// The text of torch's PrefixStore around a HashStore, which Gloo uses.
-const RuntimeError wait_timeout("Wait timeout");
-
-}  // namespace
-
 void Store::set(const std::string& key, const std::string& value) {
-  ask(ranks_store, {.kind = Kind::set, .keys = {key}, .value = value}, wait_timeout);
+  ask_ranks({.kind = Kind::set, .keys = {key}, .value = value});
 }
 
 std::string Store::get(const std::string& key, std::optional<Duration> timeout) {
-  return ask(ranks_store, {.kind = Kind::get, .keys = {key}, .timeout = timeout}, wait_timeout).value;
+  return ask_ranks({.kind = Kind::get, .keys = {key}, .timeout = timeout}).value;
 }
 
 bool Store::has(const std::string& key) {
-  return ask(ranks_store, {.kind = Kind::check, .keys = {key}}, wait_timeout).number != 0;
+  return ask_ranks({.kind = Kind::check, .keys = {key}}).number != 0;
 }
 
 StoreReply Store::call(const StoreCall& call, const TorchTraits& torch) {
-  return ask(program_store, call, store_timeout(torch, call.timeout.value_or(0), call.keys));
+  if (std::optional<StoreReply> reply = ask(program_store, call)) {
+    return *std::move(reply);
+  }
+  throw LostPeerError(store_timeout(torch, call.timeout.value_or(0), call.keys));
 }
 
-// `late`: the error for keys that are not set in time.
-StoreReply Store::ask(std::string_view store, const StoreCall& call, const RuntimeError& late) {
+StoreReply Store::ask_ranks(const StoreCall& call) {
+  if (std::optional<StoreReply> reply = ask(ranks_store, call)) {
+    return *std::move(reply);
+  }
+  throw LostPeerError("Wait timeout");  // the text of torch's PrefixStore around a HashStore, which Gloo uses
+}
+
+std::optional<StoreReply> Store::ask(std::string_view store, const StoreCall& call) {
   send_all(hub_, frame({FrameKind::call, std::string(store), encode_value(call)}));
   const Frame answer = receive_frame(hub_);
   switch (answer.kind) {
@@ -46,7 +48,7 @@ StoreReply Store::ask(std::string_view store, const StoreCall& call, const Runti
     case FrameKind::refusal:
       throw ValueError(answer.value);
     case FrameKind::late:
-      throw LostPeerError(late);
+      return std::nullopt;
     case FrameKind::call:
     case FrameKind::log:
     case FrameKind::challenge:

@@ -31,7 +31,10 @@ class Store {
   // All of these throw std::runtime_error if the hub is gone. Call from one thread at a time.
 
  private:
-  StoreReply ask(std::string_view store, const StoreCall& call, const RuntimeError& late);
+  // Of the ranks' own store.
+  StoreReply ask_ranks(const StoreCall& call);
+  // Empty if the keys are not set in time.
+  std::optional<StoreReply> ask(std::string_view store, const StoreCall& call);
 
   Descriptor hub_;
 };
