@@ -97,7 +97,8 @@ void EvidenceBuilder::give_up(const Call& call) {
 
 void EvidenceBuilder::record_death(Rank rank, const Death& death) {
   RankState& state = state_of(rank);
-  std::string text = !state.last_output.empty() ? state.last_output : death.text;
+  const bool is_lost = death.exit_code == unknown_exit;
+  std::string text = is_lost || state.last_output.empty() ? death.text : state.last_output;
   if (const std::string call = open_call_of(rank); text.empty() && !call.empty()) {
     text = "while it was in " + call;
   }
@@ -107,7 +108,9 @@ void EvidenceBuilder::record_death(Rank rank, const Death& death) {
     }
   }
   notes_.end(status_[static_cast<std::size_t>(rank)], RankStatus::State::crashed,
-             death.signal != 0 ? signal_name(death.signal) : fmt::format("exit code {}", death.exit_code),
+             death.signal != 0 ? signal_name(death.signal)
+             : is_lost         ? "an unknown cause"
+                               : fmt::format("exit code {}", death.exit_code),
              text);
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <cstdlib>
 #include <stdexcept>
 
 #include <fmt/core.h>
@@ -27,6 +26,14 @@ constexpr int glances_to_be_sure = 2;
 
 std::string error_file(const PrivateFolder& folder, Rank rank) {
   return fmt::format("{}/rank-{}.err", folder.path(), rank);
+}
+
+// Of a process that wait() says has ended with `status`.
+Death death_of(int status, std::string words) {
+  if (WIFSIGNALED(status)) {
+    return {.signal = WTERMSIG(status), .text = std::move(words)};
+  }
+  return {.exit_code = WEXITSTATUS(status), .text = std::move(words)};
 }
 
 }  // namespace
@@ -176,7 +183,7 @@ void Supervisor::take_all(Rank rank, std::string_view bytes) {
       throw;  // the rank runs here, so this is a bug of rollcall
     }
     child.log.close();
-    note_end(rank, W_EXITCODE(EXIT_FAILURE, 0), error.what());
+    note_end(rank, {.exit_code = unknown_exit, .text = error.what()});
   }
 }
 
@@ -184,7 +191,7 @@ void Supervisor::take(Rank rank, Record record) {
   Child& child = children_[static_cast<std::size_t>(rank)];
   using Kind = Record::Kind;
   if (record.kind == Kind::gone) {
-    note_end(rank, static_cast<int>(record.value), std::move(record.text));
+    note_end(rank, death_of(static_cast<int>(record.value), std::move(record.text)));
     return;
   }
   child.connected = child.connected || record.kind == Kind::begin;
@@ -204,27 +211,19 @@ void Supervisor::bury(Rank rank) {
   Child& child = children_[static_cast<std::size_t>(rank)];
   child.log.close();
   if (child.process) {
-    note_end(rank, child.process->wait(), last_words(error_file(*folder_, rank)));
+    note_end(rank, death_of(child.process->wait(), last_words(error_file(*folder_, rank))));
   } else if (log_.end == 0) {
-    note_end(rank, W_EXITCODE(EXIT_FAILURE, 0), "the connection to its supervisor was lost");
+    note_end(rank, {.exit_code = unknown_exit, .text = "the connection to its supervisor was lost"});
   }
 }
 
 // If a rank has not logged how its program ended, its process has died.
-void Supervisor::note_end(Rank rank, int status, std::string words) {
+void Supervisor::note_end(Rank rank, Death death) {
   Child& child = children_[static_cast<std::size_t>(rank)];
-  if (child.through) {
-    return;
+  if (!child.through) {
+    log_.ranks[static_cast<std::size_t>(rank)].death = std::move(death);
+    child.through = true;
   }
-  Death death;
-  if (WIFSIGNALED(status)) {
-    death.signal = WTERMSIG(status);
-  } else {
-    death.exit_code = WEXITSTATUS(status);
-  }
-  death.text = std::move(words);
-  log_.ranks[static_cast<std::size_t>(rank)].death = std::move(death);
-  child.through = true;
 }
 
 bool Supervisor::all_through() const { return std::ranges::all_of(children_, &Child::through); }

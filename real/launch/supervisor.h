@@ -45,7 +45,7 @@ class Supervisor {
   void take_all(Rank rank, std::string_view bytes);
   void take(Rank rank, Record record);
   void bury(Rank rank);
-  void note_end(Rank rank, int status, std::string words);
+  void note_end(Rank rank, Death death);
   bool all_through() const;
   bool all_connected() const;
   bool is_waited_for_in_vain() const;

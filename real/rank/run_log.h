@@ -10,11 +10,13 @@
 
 namespace rollcall::real {
 
+constexpr int unknown_exit = -1;
+
 // How a process died.
 struct Death {
   int signal = 0;      // 0: by exit
-  int exit_code = 0;   // if `signal` is 0
-  std::string text{};  // the last line of its standard error; may be empty
+  int exit_code = 0;   // if `signal` is 0; or unknown_exit: `text` says how it was lost
+  std::string text{};  // otherwise the last line of its standard error; may be empty
 };
 
 // The log of a rank. The records are in the order in which it wrote them.

@@ -37,7 +37,7 @@ Addresses look_up(const std::string& address, std::uint16_t port) {
   addrinfo* found = nullptr;
   const int error = ::getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &found);
   if (error != 0) {
-    throw Disconnected(fmt::format("{}: {}", address, ::gai_strerror(error)));
+    throw BadAddress(fmt::format("{}: {}", address, ::gai_strerror(error)));
   }
   return {found, &::freeaddrinfo};
 }
@@ -75,6 +75,28 @@ Descriptor try_to_listen(const sockaddr& address, socklen_t size) {
   return listener;
 }
 
+// Likewise, for the first address of that name that is this machine's.
+Descriptor try_to_listen_at(const std::string& address, std::uint16_t port) {
+  const Addresses addresses = look_up(address, port);
+  Descriptor listener;
+  for (const addrinfo* one = addresses.get(); one != nullptr && !listener.is_open(); one = one->ai_next) {
+    listener = try_to_listen(*one->ai_addr, one->ai_addrlen);
+    if (!listener.is_open() && errno != EADDRNOTAVAIL) {
+      break;
+    }
+  }
+  return listener;
+}
+
+// For errno.
+[[noreturn]] void refuse_to_listen(const std::string& address, std::uint16_t port) {
+  const std::string what = fmt::format("listening on {}:{}", address, port);
+  if (errno == EADDRINUSE || errno == EACCES || errno == EADDRNOTAVAIL) {
+    throw BadAddress(fmt::format("{}: {}", what, std::strerror(errno)));
+  }
+  throw_errno(what.c_str());
+}
+
 }  // namespace
 
 Descriptor connect_to(const std::string& address, std::uint16_t port) {
@@ -94,25 +116,20 @@ Descriptor connect_to(const std::string& address, std::uint16_t port) {
 }
 
 Descriptor listen_at(const std::string& address, std::uint16_t port) {
-  const Addresses addresses = look_up(address, port);
-  for (const addrinfo* one = addresses.get(); one != nullptr; one = one->ai_next) {
-    if (Descriptor listener = try_to_listen(*one->ai_addr, one->ai_addrlen); listener.is_open()) {
-      return listener;
-    }
-    if (errno != EADDRNOTAVAIL) {
-      break;
-    }
+  Descriptor listener = try_to_listen_at(address, port);
+  if (!listener.is_open()) {
+    refuse_to_listen(address, port);
   }
-  throw_errno(fmt::format("listening on {}:{}", address, port).c_str());
+  return listener;
 }
 
 Descriptor listen_on(const std::string& address, std::uint16_t port) {
-  try {
-    return listen_at(address, port);
-  } catch (const std::system_error& error) {
-    if (error.code() != std::errc::address_not_available) {
-      throw;
-    }
+  Descriptor listener = try_to_listen_at(address, port);
+  if (listener.is_open()) {
+    return listener;
+  }
+  if (errno != EADDRNOTAVAIL) {
+    refuse_to_listen(address, port);
   }
   return listen_at("::", port);
 }

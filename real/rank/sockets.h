@@ -1,7 +1,7 @@
 #pragma once
 
-// TCP, as far as launched runs need it. All functions throw std::runtime_error with the address and the reason; if the
-// failure is at this end, std::system_error.
+// TCP, as far as launched runs need it. All functions throw std::runtime_error with the address and the reason; if this
+// end lacks a resource, std::system_error.
 
 #include <cstdint>
 #include <stdexcept>
@@ -15,9 +15,14 @@
 
 namespace rollcall::real {
 
+// An address that cannot be used: it does not resolve, or another process listens there.
+struct BadAddress : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 // Waits up to a minute for a listener there: ranks start in any order.
 Descriptor connect_to(const std::string& address, std::uint16_t port);
-// Listens at that address only. Neither this nor accept_from blocks. Throws std::system_error.
+// Listens at that address only. Neither this nor accept_from blocks.
 Descriptor listen_at(const std::string& address, std::uint16_t port);
 // The same, but at all addresses if the address is not this machine's, like that of a forwarding service.
 Descriptor listen_on(const std::string& address, std::uint16_t port);

@@ -24,7 +24,7 @@ enum class ExitCode : int {
   differs = 1,  // the verdict is not the expected one
   interrupted = 2,
   internal_error = 3,  // rollcall's own fault
-  invalid = 4,         // the user's fault: arguments, a scenario file, a file that cannot be written
+  invalid = 4,  // the user's fault: arguments, a scenario file, a file or an address that cannot be used
   nothing_selected = 5,
   undecided = 6,     // diagnose: a pause would have left the same evidence
   unavailable = 77,  // automake's "skipped": this machine lacks what the command needs

@@ -77,8 +77,10 @@ ExitCode explain_exception() noexcept {
   } catch (const real::Unavailable& error) {
     remark({"rollcall: not possible here: ", error.what()});
     return ExitCode::unavailable;
+  } catch (const real::BadAddress& error) {
+    return fail(ExitCode::invalid, "error", error.what());
   } catch (const real::Disconnected& error) {
-    return fail(ExitCode::internal_error, "error", error.what());
+    return fail(ExitCode::invalid, "error", error.what());
   } catch (const std::bad_alloc&) {
     return explain_no_memory();
   } catch (const std::system_error& error) {  // no thread, no process, no pipe: not our fault

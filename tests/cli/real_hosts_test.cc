@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include "real/rank/sockets.h"
 #include "tests/catch.h"
 #include "tests/conformance/real_runs.h"
 #include "tests/processes.h"
@@ -63,13 +64,32 @@ TEST_CASE("a launched rank that is told to end leaves no process and no file beh
       " ROLLCALL_TOKEN=0123456789abcdef WORLD_SIZE=2 RANK=";
   const std::string run = "'" ROLLCALL_CLI "' real waits.json --backend gloo --launched --deadline 6s & ";
   // The signal is for rank 1's supervisor only, and comes when it has its folder.
-  const Outcome outcome = shell.run(place + "0 " + run + place + "1 TMPDIR=$PWD/tmp " + run +
-                                    "rank=$!; timeout 20 sh -c 'until [ \"$(ls tmp)\" ]; do sleep 0.1; done'; "
-                                    "kill -TERM $rank; wait $rank; echo \"rank 1 ended with $?\"; wait");
+  const Outcome outcome =
+      shell.run(place + "0 " + run + place + "1 TMPDIR=$PWD/tmp " + run +
+                "rank=$!; timeout 20 sh -c 'until [ \"$(ls tmp)\" ]; do sleep 0.1; done'; "
+                "kill -TERM $rank; wait $rank; echo \"rank 1 ended with $?\"; wait");
   CHECK_THAT(outcome.out,
-             Contains("rank 1 ended with 2\n") && Contains("the connection to its supervisor was lost"));
+             Contains("rank 1 ended with 2\n") &&
+                 Contains("crashed: an unknown cause: the connection to its supervisor was lost"));
   CHECK(std::filesystem::is_empty(shell.path("tmp")));
   CHECK_FALSE(stays_running(shell.path("waits.json").string()));
+}
+
+TEST_CASE("a port that is taken is an error in one line, and not one of rollcall", "[real]") {
+  const real::Descriptor taken = real::listen_at("127.0.0.1", 0);
+  const std::string port = std::to_string(real::own_port(taken));
+  const Shell shell;
+  const std::string said = "rollcall: error: listening on 127.0.0.1:" + port + ": Address already in use\n";
+  const Outcome watched = shell.rollcall("watch --serve " + port + " -- true");
+  CHECK(watched.code == 4);
+  CHECK(watched.err == said);
+  if (has_gloo()) {
+    const Outcome launched =
+        shell.rollcall("real '" ROLLCALL_SOURCE_DIR "/scenarios/counter.json' --backend gloo --launched",
+                       "RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + port);
+    CHECK(launched.code == 4);
+    CHECK(launched.err == said);
+  }
 }
 
 }  // namespace rollcall::test
