@@ -10,10 +10,10 @@ namespace rollcall::check {
 
 void IncidentLog::suspect(Time at, GroupId group, std::int64_t seq, Channel channel) {
   const Key key{at, group, channel, false, seq};
-  if (!mismatch_key_ || key < *mismatch_key_) {
-    mismatch_key_ = key;
-    mismatch_.reset();
-    withdrawn_.clear();
+  const auto [found, is_new] = suspects_.try_emplace({group, channel}, Suspect{key});
+  const Key& lowest = found->second.key;
+  if (!is_new && std::tie(seq, at) < std::tie(lowest.seq, lowest.at)) {
+    found->second = {key};
   }
 }
 
@@ -22,10 +22,10 @@ void IncidentLog::inspect_full(Time at, GroupId group, const Slot& slot) {
   expects(groups_[group].calls(channel) != nullptr, "a slot is in its group's matcher");
   const GroupMatcher& matcher = *groups_[group].calls(channel);
   expects(slot.arrived == matcher.size(), "a full slot is inspected");
-  if (slot.differs && is_suspect(group, channel, slot.seq)) {
-    mismatch_ = incident_of(*mismatch_key_, variants_by_call(matcher, slot));
+  if (Suspect* suspect = slot.differs ? find_suspect(group, channel, slot.seq) : nullptr) {
+    suspect->incident = incident_of(suspect->key, variants_by_call(matcher, slot));
     if (slot.uneven) {
-      mismatch_->misfits = misfits_of(group, slot);
+      suspect->incident->misfits = misfits_of(group, slot);
     }
   }
   const Key key{at, group, channel, false, slot.seq};
@@ -37,28 +37,27 @@ void IncidentLog::inspect_full(Time at, GroupId group, const Slot& slot) {
 
 void IncidentLog::inspect_withdrawn(GroupId group, const Slot& slot, Rank member) {
   const Channel channel = channel_of(slot.reference.kind);
-  if (is_suspect(group, channel, slot.seq)) {
-    withdrawn_.push_back({groups_[group].calls(channel)->op_of(slot, member), {member}});
-    withdrawn_.back().op.tensors = {};  // the tensors go away with their rank
+  if (Suspect* suspect = find_suspect(group, channel, slot.seq)) {
+    suspect->withdrawn.push_back({groups_[group].calls(channel)->op_of(slot, member), {member}});
+    suspect->withdrawn.back().op.tensors = {};  // the tensors go away with their rank
   }
 }
 
-// True if it is the slot of the earliest mismatch.
-bool IncidentLog::is_suspect(GroupId group, Channel channel, std::int64_t seq) const {
-  return mismatch_key_ && !mismatch_key_->is_message && mismatch_key_->group == group &&
-         mismatch_key_->channel == channel && mismatch_key_->seq == seq;
+IncidentLog::Suspect* IncidentLog::find_suspect(GroupId group, Channel channel, std::int64_t seq) {
+  const auto found = suspects_.find({group, channel});
+  return found != suspects_.end() && found->second.key.seq == seq ? &found->second : nullptr;
 }
 
 // For a slot that never filled up: the calls in it, and those that were withdrawn.
-std::vector<OpVariant> IncidentLog::variants_of_suspect() const {
-  const GroupMatcher& matcher = *groups_[mismatch_key_->group].calls(mismatch_key_->channel);
-  expects(matcher.find(mismatch_key_->seq) != nullptr, "a slot that calls disagree in is never retired");
-  const Slot& slot = *matcher.find(mismatch_key_->seq);
+std::vector<OpVariant> IncidentLog::variants_of(const Suspect& suspect) const {
+  const GroupMatcher& matcher = *groups_[suspect.key.group].calls(suspect.key.channel);
+  expects(matcher.find(suspect.key.seq) != nullptr, "a slot that calls disagree in is never retired");
+  const Slot& slot = *matcher.find(suspect.key.seq);
   std::vector<OpVariant> variants;
   if (slot.arrived > 0) {
     variants = variants_by_call(matcher, slot);
   }
-  for (const OpVariant& gone : withdrawn_) {
+  for (const OpVariant& gone : suspect.withdrawn) {
     const auto like = std::ranges::find_if(
         variants, [&](const OpVariant& variant) { return same_call(variant.op, gone.op); });
     if (like == variants.end()) {
@@ -69,6 +68,17 @@ std::vector<OpVariant> IncidentLog::variants_of_suspect() const {
   }
   sort_variants(variants);
   return variants;
+}
+
+// The earliest of all groups and of the messages.
+std::optional<Incident> IncidentLog::mismatch() const {
+  const auto first =
+      std::ranges::min_element(suspects_, {}, [](const auto& each) -> const Key& { return each.second.key; });
+  if (first == suspects_.end() || (message_ && message_->first < first->second.key)) {
+    return message_ ? std::optional(message_->second) : std::nullopt;
+  }
+  const Suspect& suspect = first->second;
+  return suspect.incident ? suspect.incident : incident_of(suspect.key, variants_of(suspect));
 }
 
 void IncidentLog::device(const DeviceIncident& incident) {
@@ -99,9 +109,8 @@ void IncidentLog::observe(Time at, Rank rank, const Observation& observation) {
 
 void IncidentLog::message(Time at, const Message& send, const Message& receive) {
   const Key key{at, send.op.group, Channel::collectives, true, send.seq};
-  if (!mismatch_key_ || key < *mismatch_key_) {
-    mismatch_key_ = key;
-    mismatch_ = incident_of(key, {{send.op, {send.op.rank}}, {receive.op, {receive.op.rank}}});
+  if (!message_ || key < message_->first) {
+    message_ = {key, incident_of(key, {{send.op, {send.op.rank}}, {receive.op, {receive.op.rank}}})};
   }
 }
 
@@ -112,10 +121,7 @@ void IncidentLog::store(const StoreIncident& incident) {
 }
 
 void IncidentLog::add_to(Evidence& evidence) {
-  evidence.mismatch = mismatch_;
-  if (mismatch_key_ && !mismatch_) {
-    evidence.mismatch = incident_of(*mismatch_key_, variants_of_suspect());
-  }
+  evidence.mismatch = mismatch();
   evidence.mispairing = mispairing_;
   evidence.device = device_;
   evidence.store = store_;

@@ -1,8 +1,11 @@
 #pragma once
 
 // The earliest incident of each kind in a run, independent of the order in which ranks happened to run at one instant:
-// earlier in time first, then the lower group, then the lower slot.
+// earlier in time first, then the lower group, then the lower slot. Only of the calls of one group that disagree, the
+// lowest slot comes first, whatever the time: slots are paired in this order, and a rank may issue many of them before a
+// slow one comes to the first.
 
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -33,7 +36,7 @@ class IncidentLog {
 
   void store(const StoreIncident& incident);
   bool empty() const {
-    return !mismatch_key_ && !mispairing_key_ && !device_ && !store_ && observations_.empty();
+    return suspects_.empty() && !message_ && !mispairing_key_ && !device_ && !store_ && observations_.empty();
   }
 
   // Fills the incidents of `evidence`, which borrows them. Slots that never filled up are inspected now.
@@ -48,16 +51,23 @@ class IncidentLog {
     std::int64_t seq = 0;
     friend auto operator<=>(const Key&, const Key&) = default;
   };
-  bool is_suspect(GroupId group, Channel channel, std::int64_t seq) const;
-  std::vector<OpVariant> variants_of_suspect() const;
+  // A slot in which calls disagree.
+  struct Suspect {
+    Key key;
+    std::vector<OpVariant> withdrawn{};  // calls that were withdrawn from it
+    std::optional<Incident> incident{};  // filled once it is full
+  };
+  // The suspect of its group, if that is this slot.
+  Suspect* find_suspect(GroupId group, Channel channel, std::int64_t seq);
+  std::vector<OpVariant> variants_of(const Suspect& suspect) const;
+  std::optional<Incident> mismatch() const;
   std::vector<PartMisfit> misfits_of(GroupId group, const Slot& slot) const;
   Incident incident_of(const Key& key, std::vector<OpVariant> variants) const;
 
   const std::vector<GroupEvidence>& groups_;
   const ScopeTable& scopes_;
-  std::optional<Key> mismatch_key_;
-  std::vector<OpVariant> withdrawn_;  // calls that were withdrawn from the slot of mismatch_key_
-  std::optional<Incident> mismatch_;  // filled once that slot is full
+  std::map<std::pair<GroupId, Channel>, Suspect> suspects_;  // the lowest of each
+  std::optional<std::pair<Key, Incident>> message_;
   std::optional<Key> mispairing_key_;
   std::optional<Incident> mispairing_;
   std::optional<DeviceIncident> device_;

@@ -120,6 +120,23 @@ TEST_CASE("the earliest mismatch counts, ties going to the lower group and slot"
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
+TEST_CASE("of the calls of one group that disagree, the lowest number counts, however late its last rank is",
+          "[incidents]") {
+  Watched run;
+  for (int i = 0; i < 2; ++i) {
+    run.arrive(0, 0, 1);
+    run.arrive(0, 1, 2);
+  }
+  run.log.suspect(5, 0, 1);
+  run.log.suspect(9, 0, 0);
+  CHECK(run.evidence().mismatch->seq == 0);
+
+  run.arrive(1, 0, 1);
+  run.arrive(1, 1, 2);
+  run.log.suspect(7, 1, 0);
+  CHECK(run.evidence().mismatch->group == 1);  // between groups, time counts
+}
+
 TEST_CASE("a settled mismatch is remembered after its slot is forgotten", "[incidents]") {
   Watched run;
   run.arrive(1, 0, 4);
