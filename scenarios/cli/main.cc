@@ -53,8 +53,8 @@ void on_abort(int) {
 }
 
 // A search runs a program hundreds of times, and each run needs the tensors of the one before. By default, glibc gives
-// such memory back to the kernel after each run, and every page that comes back costs a fault and is cleared: of a search
-// with tensors of 640 KB, that was 95 % of the time.
+// such memory back to the kernel after each run, and every page that comes back costs a fault and is cleared: of a
+// search with tensors of 640 KB, that was 95 % of the time.
 void keep_freed_memory() {
 #ifdef __GLIBC__
   constexpr int trimmed_above = 1 << 30;  // bytes

@@ -1,9 +1,9 @@
 #pragma once
 
 // The earliest incident of each kind in a run, independent of the order in which ranks happened to run at one instant:
-// earlier in time first, then the lower group, then the lower slot. Only of the calls of one group that disagree, the
-// lowest slot comes first, whatever the time: slots are paired in this order, and a rank may issue many of them before a
-// slow one comes to the first.
+// earlier in time first, then the lower group, then the lower slot. But of the calls of one group that disagree, the
+// lowest slot comes first, whatever the time: slots are paired in this order, and a rank may issue many of them before
+// a slow one gets to the first.
 
 #include <map>
 #include <optional>

@@ -9,8 +9,8 @@ namespace rollcall {
 // True when the culprits are the sides of a tie or of a cycle: nothing says which of them is wrong.
 bool is_undecided(const Verdict& verdict);
 
-// True if the culprits follow from calls that do not fit together. They were not seen to fail, so another rank may be the
-// one that is wrong.
+// True if the culprits follow from calls that do not fit together. They were not seen to fail, so another rank may be
+// the one that is wrong.
 bool is_inferred_from_calls(const Verdict& verdict);
 
 // How sure a verdict is that its culprits are to blame; it is certain that something is wrong. High: they were seen to
