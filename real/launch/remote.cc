@@ -3,7 +3,6 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <csignal>
 
 #include <poll.h>
 #include <unistd.h>
@@ -80,9 +79,7 @@ void supervise_for_hub(const Options& options, const Program& program, const Bac
   };
   const Descriptor hub = connect();
   const RunClock clock(introduce(hub, launched.rank));
-  int signal = 0;
-  {
-    const Interrupts interrupts;  // until nothing of this rank is left
+  hold_interrupts([&] {  // until nothing of this rank is left
     const PrivateFolder folder;
     Pipe log;
     Pipe hold;
@@ -115,11 +112,7 @@ void supervise_for_hub(const Options& options, const Program& program, const Bac
       report_end(hub, process.wait(), last_words(worker.errors));
       await_end(hub);
     }
-    signal = Interrupts::pending();
-  }
-  if (signal != 0) {
-    ::raise(signal);
-  }
+  });
 }
 
 }  // namespace rollcall::real

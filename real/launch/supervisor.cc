@@ -86,9 +86,7 @@ void Supervisor::adopt(Hub::LogConnection log) {
 }
 
 RunLog Supervisor::run() {
-  int signal = 0;
-  {
-    const Interrupts interrupts;
+  hold_interrupts([this] {
     log_.ranks.resize(static_cast<std::size_t>(options_.world_size));
     hub_.emplace(clock_);
     if (launched_ != nullptr) {
@@ -114,11 +112,7 @@ RunLog Supervisor::run() {
     log_.refused = hub_->refused();
     end_all();
     folder_.reset();
-    signal = Interrupts::pending();
-  }
-  if (signal != 0) {
-    ::raise(signal);
-  }
+  });
   return std::move(log_);
 }
 

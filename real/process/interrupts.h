@@ -26,4 +26,18 @@ class Interrupts {
   std::array<struct sigaction, 3> before_{};
 };
 
+// Calls `body` while the signals are held back. Then the one that has come has its usual effect.
+template <typename Body>
+void hold_interrupts(const Body& body) {
+  int signal = 0;
+  {
+    const Interrupts interrupts;
+    body();
+    signal = Interrupts::pending();
+  }
+  if (signal != 0) {
+    ::raise(signal);
+  }
+}
+
 }  // namespace rollcall::real

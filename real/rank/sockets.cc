@@ -37,7 +37,7 @@ Addresses look_up(const std::string& address, std::uint16_t port) {
   addrinfo* found = nullptr;
   const int error = ::getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &found);
   if (error != 0) {
-    throw BadAddress(fmt::format("{}: {}", address, ::gai_strerror(error)));
+    throw Disconnected(fmt::format("{}: {}", address, ::gai_strerror(error)));
   }
   return {found, &::freeaddrinfo};
 }
@@ -92,7 +92,7 @@ Descriptor try_to_listen_at(const std::string& address, std::uint16_t port) {
 [[noreturn]] void refuse_to_listen(const std::string& address, std::uint16_t port) {
   const std::string what = fmt::format("listening on {}:{}", address, port);
   if (errno == EADDRINUSE || errno == EACCES || errno == EADDRNOTAVAIL) {
-    throw BadAddress(fmt::format("{}: {}", what, std::strerror(errno)));
+    fail(what);
   }
   throw_errno(what.c_str());
 }

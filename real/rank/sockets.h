@@ -15,11 +15,6 @@
 
 namespace rollcall::real {
 
-// An address that cannot be used: it does not resolve, or another process listens there.
-struct BadAddress : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
 // Waits up to a minute for a listener there: ranks start in any order.
 Descriptor connect_to(const std::string& address, std::uint16_t port);
 // Listens at that address only. Neither this nor accept_from blocks.
@@ -42,6 +37,7 @@ std::string local_address(const Descriptor& connection);
 // True if errno `error` is caused by the other end, or by the network in between.
 bool is_disconnection(int error);
 
+// Nobody is reached: the address does not resolve, another process listens there, or the other end is gone.
 struct Disconnected : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "real/process/process.h"
-#include "sim/base/error.h"
 #include "sim/c10d/host_calls.h"
 
 namespace rollcall::real {

@@ -77,8 +77,6 @@ ExitCode explain_exception() noexcept {
   } catch (const real::Unavailable& error) {
     remark({"rollcall: not possible here: ", error.what()});
     return ExitCode::unavailable;
-  } catch (const real::BadAddress& error) {
-    return fail(ExitCode::invalid, "error", error.what());
   } catch (const real::Disconnected& error) {
     return fail(ExitCode::invalid, "error", error.what());
   } catch (const std::bad_alloc&) {
