@@ -94,13 +94,6 @@ def dies():
     train(1)
 
 
-def forks():
-    train(1)
-    if rank == 1 and os.fork() == 0:
-        train(1)
-    train(1)
-
-
 def leaves_a_process():
     subprocess.Popen(["sleep", "98765"])
     subprocess.Popen(["sleep", "98765"], start_new_session=True)

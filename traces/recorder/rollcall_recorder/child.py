@@ -122,12 +122,12 @@ def _run_script(arguments, rank, record, answers, computes):
 
 
 def _sleep_in(place):
-    """Lets time pass in the simulator as well, but not before the job is initialized or in other threads, where the
-    rank has no clock."""
+    """Lets time pass in the simulator as well, but not before the job is initialized, in other threads, or in processes
+    that the rank forks: there the rank has no clock."""
     sleep, script = time.sleep, threading.get_ident()
 
     def sleep_everywhere(seconds):
-        if place.is_initialized and threading.get_ident() == script and seconds > 0:
+        if place.is_initialized and threading.get_ident() == script and place.is_own_process() and seconds > 0:
             place.answers.sleep(seconds)
         sleep(seconds)
 

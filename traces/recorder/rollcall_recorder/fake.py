@@ -40,6 +40,9 @@ class FakeAnswers:
     def are_lost(self, calls):
         return True
 
+    def leave_to_parent(self, refuse):
+        pass
+
     def source_of(self, call):
         return 0
 

@@ -33,7 +33,8 @@ class Rank:
         self.kernels = None  # what its GPU computes, if that is recorded
         self._callers, self._says_threads = set(), False  # the threads that have made calls
         self._keeps_values = keeps_values
-        self._process = os.getpid()
+        self._is_forked = False
+        os.register_at_fork(after_in_child=self._becomes_forked)
 
     def default_store(self):
         return store_of(self)
@@ -78,12 +79,20 @@ class Rank:
             self._says_threads = True
             self.record.say({"threads": True})
 
+    def _becomes_forked(self):
+        """In a process that the rank has forked, a worker of a DataLoader say: the record and the answers are its
+        parent's."""
+        self._is_forked = True
+        self.record.leave_to_parent()
+        if self.answers is not None:
+            self.answers.leave_to_parent(self.refuse_in_child)
+
     def is_own_process(self):
-        return os.getpid() == self._process
+        return not self._is_forked
 
     def refuse_in_child(self):
-        """Raises an error in a forked child, which shares its parent's record and answers and must not touch them."""
-        if not self.is_own_process():
+        """Raises an error in a forked process."""
+        if self._is_forked:
             raise RuntimeError(
                 f"rollcall: a process that rank {self.rank} forked calls torch.distributed; only the rank's own calls "
                 "can be recorded")

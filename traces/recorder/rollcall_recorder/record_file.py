@@ -47,6 +47,14 @@ class RecordFile:
         self.are_lost = lambda calls: True
         self._lock = threading.Lock()
 
+    def leave_to_parent(self):
+        """In a forked process: drops what is written from now on, even the end of a script."""
+        null = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+        os.dup2(null, self._descriptor, inheritable=False)
+        os.close(null)
+        self._lock = threading.Lock()  # another thread of the parent may have held it
+        self.dropped.clear()
+
     def say(self, value):
         """Appends one line in a single write, so that lines of several threads do not mix."""
         os.write(self._descriptor, (json.dumps(value, separators=(",", ":")) + "\n").encode())

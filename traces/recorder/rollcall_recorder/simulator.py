@@ -26,6 +26,10 @@ class SimulatorError(RuntimeError):
     """An error that the simulated backend reports, of a type that Python itself does not have."""
 
 
+def _nothing():
+    pass
+
+
 class _Wait:
     """A thread's wait for a call."""
 
@@ -49,11 +53,21 @@ class SimulatedAnswers:
         self._open = {}  # by ticket: calls that have not been answered
         self._sources = {}
         self._waits = {}  # by ticket
-        self._is_asking = False  # one thread is asking, for all of them
         self.is_waiting = False  # in a call, until other ranks have come
+        self._before_saying = _nothing
+        self._create_locks()
+        self._say({"rank": rank})
+
+    def _create_locks(self):
         self._lock = threading.RLock()
         self._turn = threading.Condition(self._lock)
-        self._say({"rank": rank})
+        self._is_asking = False  # one thread is asking, for all of them
+
+    def leave_to_parent(self, refuse):
+        """In a forked process: its words and its parent's would mix. Other threads of the parent may have held the
+        locks."""
+        self._before_saying = refuse
+        self._create_locks()
 
     def initialized(self, backend, timeout=None, is_eager=False):
         said = {} if timeout is None else {"timeout": timeout.total_seconds()}
@@ -204,6 +218,7 @@ class SimulatedAnswers:
         data_dependence.received(call.filled)
 
     def _say(self, message, payload=b""):
+        self._before_saying()
         try:
             self._socket.sendall(json.dumps(message, separators=(",", ":")).encode() + b"\n" + payload)
         except OSError:
