@@ -223,7 +223,8 @@ def _say_backend(group, requested):
     if groups is None:
         groups = c10d._world.pg_map
     _, store = groups[group]
-    groups[group] = (requested, store)
+    name = getattr(dist.Backend, requested.upper(), requested)  # torch asks whether a name *is* Backend.GLOO
+    groups[group] = (name, store)
     configurations = getattr(getattr(c10d, "_world", None), "pg_backend_config", {})
     if group in configurations:
         configurations[group] = str(c10d.BackendConfig(requested))
