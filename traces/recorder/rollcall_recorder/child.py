@@ -12,7 +12,8 @@ import warnings
 
 import torch
 
-from . import device_claims, data_dependence, hidden_gpus, install, kernels, other_launchers, spawn, started, threads, training
+from . import (data_dependence, device_claims, hidden_gpus, install, kernels, other_launchers, signals, spawn, started, threads,
+               training)
 from .call_site import HERE, call_site, is_users, stack_of, stack_of_error
 from .fake import FakeAnswers
 from .rank import Rank
@@ -98,6 +99,7 @@ def _run_script(arguments, rank, record, answers, computes):
     place = Rank(rank, arguments.world_size, record, answers)
     record.are_lost = answers.are_lost
     install.install(place)
+    signals.install()
     spawn.install(place)
     if computes is not None:
         place.kernels = computes

@@ -15,7 +15,7 @@ import torch.distributed as dist
 import torch._C._distributed_c10d as bindings
 from torch._C._distributed_c10d import ProcessGroup, Work
 
-from . import device_claims, coalesced, threads
+from . import device_claims, coalesced, signals, threads
 from .call_site import call_site, is_scripts_own
 from .record_file import Held
 
@@ -159,8 +159,11 @@ class RecordedWork(Work):
         return future
 
     def _finish(self, note):
-        if self._waited:
-            return
+        if not self._waited:
+            with signals.put_off():
+                self._finish_first(note)
+
+    def _finish_first(self, note):
         self._waited = True
         if self._held is not None:
             self._held.is_waited = True
@@ -287,15 +290,16 @@ class RecordingGroup(ProcessGroup):
 
     def _issue(self, call, opts, caller, result=None, peer=None):
         """Writes the call down and has it answered."""
-        is_blocking = self._note(call, opts, caller, peer)
-        held = self.held(call)
-        work = RecordedWork(self._of, call, call.filled if result is None else result, held)
-        self._of.start(call, is_blocking)
-        if held is None:
-            self._recent.append(work)
-        if self._coalesced is not None:
-            self._coalesced.append(work)
-        return work
+        with signals.put_off():
+            is_blocking = self._note(call, opts, caller, peer)
+            held = self.held(call)
+            work = RecordedWork(self._of, call, call.filled if result is None else result, held)
+            self._of.start(call, is_blocking)
+            if held is None:
+                self._recent.append(work)
+            if self._coalesced is not None:
+                self._coalesced.append(work)
+            return work
 
     def held(self, call):
         """Returns what the Work of a message on Gloo holds; None for other calls."""

@@ -18,7 +18,7 @@ import threading
 
 import torch
 
-from . import data_dependence, threads, touches
+from . import data_dependence, signals, threads, touches
 from .call_site import call_site
 
 
@@ -73,7 +73,7 @@ class SimulatedAnswers:
         said = {} if timeout is None else {"timeout": timeout.total_seconds()}
         if is_eager:
             said["eager"] = True
-        with self._lock:
+        with signals.put_off(), self._lock:
             self._say({"init": backend, "torch": torch.__version__,
                        "debug": os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF"),
                        "site": call_site(sys._getframe(1)).describe(), **said})
@@ -87,7 +87,7 @@ class SimulatedAnswers:
             self._finish(ticket)
 
     def start_batch(self, calls):
-        with self._lock:
+        with signals.put_off(), self._lock:
             self._describe()
             tickets = [self._new_ticket(call) for call in calls]
             payloads = [_bytes_of(call.given) for call in calls]
@@ -112,7 +112,7 @@ class SimulatedAnswers:
 
     def are_lost(self, calls):
         """Returns whether any of these messages may be lost if the script lets go of its handle now."""
-        with self._lock:
+        with signals.put_off(), self._lock:
             tickets = self._tickets_of(calls)
             for ticket in tickets:
                 del self._open[ticket]
@@ -129,7 +129,7 @@ class SimulatedAnswers:
 
     def _host_call(self, *_):
         """Makes the last call described."""
-        with self._lock:
+        with signals.put_off(), self._lock:
             self._describe()
             self._say({"host": self._record.last_issued})
             self._answer([])
@@ -139,14 +139,14 @@ class SimulatedAnswers:
     def ask_store(self, question):
         """Asks the store. Store calls are not in the record, so their errors are not recorded as a call's exception."""
         self._record.note_dropped()
-        with self._lock:
+        with signals.put_off(), self._lock:
             self._say(question)
             return self._answer([], is_call=False)
 
     def sleep(self, seconds):
         """Advances the rank's clock; other ranks may give up waiting for it."""
         self._record.note_dropped()
-        with self._lock:
+        with signals.put_off(), self._lock:
             self._say({"sleep": seconds})
             self._answer([], is_call=False, waits=False)
 
