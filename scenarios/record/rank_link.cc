@@ -9,34 +9,23 @@
 
 namespace rollcall::scenario {
 
-bool RankLink::comes_within(std::chrono::milliseconds limit) {
-  return !received_.empty() || more_comes_within(limit);
-}
-
-bool RankLink::more_comes_within(std::chrono::milliseconds limit) {
-  using Clock = std::chrono::steady_clock;
-  using std::chrono::milliseconds;
-  const milliseconds left = patience_ - std::chrono::duration_cast<milliseconds>(waited_);
-  if (left.count() <= 0) {
-    throw RankIsSilent{};
-  }
-  pollfd ready = {connection_.number(), POLLIN, 0};
-  const Clock::time_point begin = Clock::now();
-  const int count = ::poll(&ready, 1, static_cast<int>(std::min(left, limit).count()));
-  waited_ += Clock::now() - begin;
-  return count > 0 || (count < 0 && errno != EINTR);  // recv says what is wrong
-}
-
-pid_t RankLink::process() const {
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  ::getsockopt(connection_.number(), SOL_SOCKET, SO_PEERCRED, &peer, &size);
-  return peer.pid;
-}
-
 // Called on the small stack of a fiber: received data goes to the heap.
 bool RankLink::receive() {
-  while (!more_comes_within(std::chrono::hours(24))) {  // poll takes an int
+  using Clock = std::chrono::steady_clock;
+  using std::chrono::milliseconds;
+  pollfd ready = {connection_.number(), POLLIN, 0};
+  for (int count = 0; count <= 0;) {
+    const milliseconds left = patience_ - std::chrono::duration_cast<milliseconds>(waited_);
+    if (left.count() <= 0) {
+      throw RankIsSilent{};
+    }
+    constexpr milliseconds at_once_max = std::chrono::hours(24);  // poll takes an int
+    const Clock::time_point begin = Clock::now();
+    count = ::poll(&ready, 1, static_cast<int>(std::min(left, at_once_max).count()));
+    waited_ += Clock::now() - begin;
+    if (count < 0 && errno != EINTR) {
+      break;  // recv says why
+    }
   }
   constexpr std::size_t at_once = std::size_t{256} << 10;
   const std::size_t known = received_.size();

@@ -8,8 +8,6 @@
 #include <string>
 #include <string_view>
 
-#include <sys/types.h>
-
 #include "real/process/process.h"
 
 namespace rollcall::scenario {
@@ -26,17 +24,12 @@ class RankLink {
   std::optional<std::string> line();
   // The bytes that follow a line. Fewer if the rank has disconnected.
   std::string bytes(std::int64_t count);
-  // Whether anything has come, or comes within this time. Throws RankIsSilent.
-  bool comes_within(std::chrono::milliseconds limit);
   // Sends a line and bytes. Sends nothing to a rank that has disconnected.
   void say(std::string_view line, std::string_view bytes = {});
-  // The process at the other end.
-  pid_t process() const;
   // The rank has made a call: the patience with it begins anew.
   void has_called() { waited_ = {}; }
 
  private:
-  bool more_comes_within(std::chrono::milliseconds limit);
   bool receive();
 
   real::Descriptor connection_;

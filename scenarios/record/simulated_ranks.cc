@@ -6,14 +6,12 @@
 #include <iterator>
 #include <map>
 #include <optional>
-#include <set>
 #include <span>
 #include <utility>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "real/process/process_state.h"
 #include "scenarios/record/job_start.h"
 #include "scenarios/record/rank_link.h"
 #include "scenarios/record/rank_messages.h"
@@ -45,7 +43,6 @@ struct RankGoesOnForEver {};
 struct Story {
   bool is_settled = false;  // nothing can move: from here on, ranks notice it as real ones would
   bool all_have_initialized = true;
-  std::multiset<Time> wakes;  // when the ranks that sleep wake up
 };
 
 // Runs `part`, which may park the rank, and returns what it throws, because a handler must not park.
@@ -65,7 +62,7 @@ class RankServer {
   // `folder`: the folder in which the script was started; places in it are relative to it. `record`: the
   // rank's own. `compares`: calls are compared between ranks before they run.
   RankServer(RankLink& link, RankStart start, std::string folder, std::string record, bool compares,
-             Story& story)
+             const Story& story)
       : link_(link),
         begun_(std::move(start)),
         folder_(std::move(folder) + "/"),
@@ -76,7 +73,7 @@ class RankServer {
   // Serves until the rank ends, in the way that its record says. Throws what the script did not catch.
   void serve() {
     begin();
-    while (const std::optional<std::string> line = next_line()) {
+    while (const std::optional<std::string> line = link_.line()) {
       arena_.reset();
       answer(traces::read_json(*line, arena_));
     }
@@ -100,43 +97,9 @@ class RankServer {
     bool refused = false;  // before another rank could notice the call
   };
 
-  // The simulation stands while a rank that is not in a call computes. If instead it is blocked, a rank that sleeps in
-  // the simulation may hold what it needs, such as a lock on a file. So it gets as far as that rank's awakening.
-  std::optional<std::string> next_line() {
-    constexpr std::chrono::milliseconds quiet_for(300);
-    std::optional<real::ProcessState> before;
-    while (!story_.wakes.empty() && !link_.comes_within(quiet_for)) {
-      real::ProcessState now = real::process_state(link_.process());
-      const Duration passed = *story_.wakes.begin() - this_rank().backend->now();
-      if (before && passed >= 0 && is_blocked(*before, now, Duration{quiet_for.count()} * millisecond)) {
-        this_rank().backend->compute(passed + 1);
-        before.reset();
-      } else {
-        before = std::move(now);
-      }
-    }
-    return link_.line();
-  }
-
-  static bool is_blocked(const real::ProcessState& before, const real::ProcessState& now, Duration elapsed) {
-    const real::Effort made = real::effort(before, now, elapsed);
-    return before.state == 'S' && now.state == 'S' && !made.computes && !made.workers_compute &&
-           !made.moves_bytes;
-  }
-
-  void sleep(Duration duration) {
-    struct Sleep {  // ends also by an error
-      std::multiset<Time>& wakes;
-      std::multiset<Time>::iterator own;
-      ~Sleep() { wakes.erase(own); }
-    };
-    const Sleep asleep{story_.wakes, story_.wakes.insert(this_rank().backend->now() + duration)};
-    this_rank().backend->compute(duration);
-  }
-
   void answer(const Value& message) {
     if (const Value* seconds = find(message, "sleep")) {  // not a call: a rank that polls a file makes none
-      sleep(duration_of(traces::real_or(seconds, 0)));
+      this_rank().backend->compute(duration_of(traces::real_or(seconds, 0)));
       succeed({});
       return;
     }
@@ -371,7 +334,7 @@ class RankServer {
   std::string folder_;
   std::string record_;
   bool compares_;
-  Story& story_;
+  const Story& story_;
   std::optional<Failure> last_resort_;
   int last_resorts_ = 0;
   traces::Arena arena_{line_bytes_max};
@@ -399,7 +362,7 @@ SimulatedRanks simulate_ranks(std::vector<real::Descriptor> connections, const s
     options.may_run_again = false;  // it is run by processes that have ended
     options.ranks_per_host = ranks_per_host;
     options.timeline = timeline;
-    Story story{.all_have_initialized = start.all_have_initialized(), .wakes = {}};
+    Story story{.all_have_initialized = start.all_have_initialized()};
     options.on_settled = [&](std::span<const RankClass::State>) { story.is_settled = true; };
     std::deque<RankServer> servers;
     for (std::size_t rank = 0; rank < links.size(); ++rank) {

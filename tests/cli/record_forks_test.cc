@@ -1,5 +1,4 @@
-// What a script does with its host while it is recorded: processes that it forks, which have copies of all that the
-// recorder gave the rank, signals, and locks.
+// Processes that a rank forks, such as the workers of a DataLoader, have copies of all that the recorder gave the rank.
 
 #include <string>
 
@@ -36,30 +35,6 @@ TEST_CASE("a process that a rank has forked cannot call for it", "[record]") {
     CHECK(outcome.code == 0);
     CHECK_THAT(outcome.out, Contains("4 ranks finished, 16 calls"));
   }
-}
-
-TEST_CASE("a handler of a signal runs when the call that the rank waits in is over", "[record]") {
-  if (!has_torch()) {
-    return;
-  }
-  const Shell shell;
-  const Outcome outcome = shell.rollcall("record -n 4 -o out.json " + script("alarms"));
-  INFO(outcome.out << outcome.err);
-  CHECK(outcome.code == 0);
-  CHECK_THAT(outcome.err, Contains("[rank 0] [64.0, 64.0] 3 True\n"));
-  CHECK_THAT(outcome.err, Contains("[rank 2] [64.0, 64.0] 0 True\n"));
-}
-
-TEST_CASE("ranks that wait for a lock do not keep the one that holds it from waking up", "[record]") {
-  if (!has_torch()) {
-    return;
-  }
-  const Shell shell;
-  const Outcome outcome =
-      shell.rollcall("record -n 3 --simulate --patience 60s -o out.json " + script("locks"));
-  INFO(outcome.out << outcome.err);
-  CHECK(outcome.code == 0);
-  CHECK_THAT(outcome.out, Contains("3 ranks finished, 6 calls"));
 }
 
 }  // namespace rollcall::test

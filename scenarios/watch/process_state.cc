@@ -1,4 +1,4 @@
-#include "real/process/process_state.h"
+#include "scenarios/watch/process_state.h"
 
 #include <algorithm>
 #include <csignal>
@@ -16,7 +16,7 @@
 
 #include <fmt/core.h>
 
-namespace rollcall::real {
+namespace rollcall::watch {
 
 namespace {
 
@@ -191,4 +191,4 @@ std::uint64_t killed_for_memory() {
   return killed;
 }
 
-}  // namespace rollcall::real
+}  // namespace rollcall::watch
