@@ -6,34 +6,34 @@
 #include "tests/scripts.h"
 
 namespace rollcall::test {
+namespace {
+
+// Records the script, whose ranks all finish. Returns what it printed.
+std::string printed_by(const std::string& name) {
+  const Shell shell;
+  const Outcome outcome = shell.rollcall("record -n 4 -o out.json " + script("forks") + " " + name);
+  INFO(name << '\n' << outcome.out << outcome.err);
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.out, Contains("4 ranks finished, 16 calls"));
+  return outcome.err;
+}
+
+}  // namespace
 
 TEST_CASE("what a process does that a rank has forked is not the rank's", "[record]") {
-  if (!has_torch()) {
-    return;
-  }
-  for (const std::string name : {"loads_slowly", "ends", "fails", "touches"}) {
-    INFO(name);
-    const Shell shell;
-    const Outcome outcome = shell.rollcall("record -n 4 -o out.json " + script("forks") + " " + name);
-    INFO(outcome.out << outcome.err);
-    CHECK(outcome.code == 0);
-    CHECK_THAT(outcome.out, Contains("4 ranks finished, 16 calls"));
+  if (has_torch()) {
+    for (const std::string name : {"loads_slowly", "ends", "fails", "touches"}) {
+      printed_by(name);
+    }
   }
 }
 
 TEST_CASE("a process that a rank has forked cannot call for it", "[record]") {
-  if (!has_torch()) {
-    return;
-  }
-  for (const std::string name : {"calls", "asks_the_store", "waits"}) {
-    INFO(name);
-    const Shell shell;
-    const Outcome outcome = shell.rollcall("record -n 4 -o out.json " + script("forks") + " " + name);
-    INFO(outcome.out << outcome.err);
-    CHECK_THAT(outcome.err,
-               Contains("RuntimeError: rollcall: a process that rank 1 forked calls torch.distributed"));
-    CHECK(outcome.code == 0);
-    CHECK_THAT(outcome.out, Contains("4 ranks finished, 16 calls"));
+  if (has_torch()) {
+    for (const std::string name : {"calls", "asks_the_store", "waits"}) {
+      CHECK_THAT(printed_by(name),
+                 Contains("RuntimeError: rollcall: a process that rank 1 forked calls torch.distributed"));
+    }
   }
 }
 

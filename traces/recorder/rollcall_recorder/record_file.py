@@ -30,7 +30,7 @@ import os
 import threading
 
 
-def _nothing():
+def nothing():
     pass
 
 
@@ -42,7 +42,7 @@ class RecordFile:
         self.last_issued = -1
         self._kernels = {}
         self._handles = 0
-        self.before_event = _nothing  # called when the rank is about to make a call or to wait
+        self.before_event = nothing  # called when the rank is about to make a call or to wait
         self.dropped = collections.deque()  # messages whose handles the script has let go of since the last event
         self.are_lost = lambda calls: True
         self._lock = threading.Lock()

@@ -20,14 +20,11 @@ import torch
 
 from . import data_dependence, signals, threads, touches
 from .call_site import call_site
+from .record_file import nothing
 
 
 class SimulatorError(RuntimeError):
     """An error that the simulated backend reports, of a type that Python itself does not have."""
-
-
-def _nothing():
-    pass
 
 
 class _Wait:
@@ -54,7 +51,7 @@ class SimulatedAnswers:
         self._sources = {}
         self._waits = {}  # by ticket
         self.is_waiting = False  # in a call, until other ranks have come
-        self._before_saying = _nothing
+        self._before_saying = nothing
         self._create_locks()
         self._say({"rank": rank})
 
