@@ -19,8 +19,8 @@
 #include <fmt/core.h>
 
 #include "real/process/process.h"
+#include "real/process/process_state.h"
 #include "scenarios/watch/clock.h"
-#include "scenarios/watch/process_state.h"
 #include "sim/base/parse_number.h"
 #include "sim/report/rank_set.h"
 #include "traces/logs/watch_log.h"
@@ -75,7 +75,7 @@ std::vector<pid_t> family_of(pid_t process) {
   constexpr std::size_t family_max = 65536;
   std::vector<pid_t> family = {process};
   for (std::size_t i = 0; i < family.size() && family.size() < family_max; ++i) {
-    const std::vector<pid_t> children = children_of(family[i]);
+    const std::vector<pid_t> children = real::children_of(family[i]);
     family.insert(family.end(), children.begin(), children.end());
   }
   return family;
@@ -160,7 +160,7 @@ class Collector {
 
   // Takes the first process of each rank: its workers have its variables, too.
   void ask(const Process& process) {
-    if (!process_state(process.id).exists()) {
+    if (!real::process_state(process.id).exists()) {
       collected_.missing.push_back(fmt::format("process {}: there is no such process", process.id));
       return;
     }
@@ -274,7 +274,7 @@ class Collector {
 
   void look_at_processes(const std::string& moment) {
     for (const auto& [rank, place] : processes_) {
-      const ProcessState state = process_state(place.process);
+      const real::ProcessState state = real::process_state(place.process);
       if (moment == first && state.is_stopped()) {
         log_ +=
             fmt::format("rank {} stopped: by a signal, SIGSTOP or SIGTSTP; `kill -CONT {}` lets it go on\n",
@@ -282,7 +282,7 @@ class Collector {
       }
       if (moment == first && state.has_ended()) {
         log_ += fmt::format("rank {} ended: {}\n", rank,
-                            state.wait_status ? end_phrase(*state.wait_status) : "it is gone");
+                            state.wait_status ? real::end_phrase(*state.wait_status) : "it is gone");
       }
       if (!place.ring.empty()) {
         take_ring(rank, place.ring, moment, state);
@@ -292,7 +292,8 @@ class Collector {
     }
   }
 
-  void take_ring(Rank rank, const fs::path& path, const std::string& moment, const ProcessState& state) {
+  void take_ring(Rank rank, const fs::path& path, const std::string& moment,
+                 const real::ProcessState& state) {
     std::optional<LiveRing> ring = LiveRing::open(path);
     if (!ring) {
       return;

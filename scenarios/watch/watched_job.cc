@@ -93,7 +93,10 @@ RankEnd::Error error_in(const std::string& path, Rank rank) {
 }  // namespace
 
 WatchedJob::WatchedJob(const WatchOptions& options, const WatchListener& listener)
-    : options_(options), listener_(listener), stall_(options.stall), killed_before_(killed_for_memory()) {
+    : options_(options),
+      listener_(listener),
+      stall_(options.stall),
+      killed_before_(real::killed_for_memory()) {
   if (options.records.empty()) {
     private_records_.emplace(folder_for_rings());
     records_ = private_records_->path();
@@ -191,17 +194,17 @@ void WatchedJob::bury(Watched& rank) {
   if (::poll(&polled, 1, 0) <= 0) {
     return;
   }
-  rank.state = process_state(static_cast<pid_t>(rank.ring.pid()));
+  rank.state = real::process_state(static_cast<pid_t>(rank.ring.pid()));
   rank.process.close();
   rank.look = rank.ring.look();
   rank.activity = RankMoment::Activity::gone;
   const std::optional<int> status = rank.state.wait_status;
   rank.ended_well = status ? *status == 0 : rank.look.has_ended;
-  rank.end = status            ? end_phrase(*status)
+  rank.end = status            ? real::end_phrase(*status)
              : rank.ended_well ? "its program finished, or ended itself"
                                : "it left no exit status";
   if (status && WIFSIGNALED(*status) && WTERMSIG(*status) == SIGKILL &&
-      killed_for_memory() > killed_before_) {
+      real::killed_for_memory() > killed_before_) {
     rank.end += ", and the kernel has ended a process for lack of memory";
   }
   ended_.push_back(rank.ring.rank());
@@ -260,10 +263,10 @@ void WatchedJob::look_at_process(Watched& rank, Time now) {
   if (rank.activity == Activity::gone || !rank.process.is_open()) {
     return;
   }
-  const ProcessState before = rank.state;
+  const real::ProcessState before = rank.state;
   const Duration elapsed = now - rank.state_at;
   const bool is_first = rank.state_at == 0 || elapsed > 3 * processes_every;
-  rank.state = process_state(static_cast<pid_t>(rank.ring.pid()));
+  rank.state = real::process_state(static_cast<pid_t>(rank.ring.pid()));
   rank.state_at = now;
   if (rank.state.is_stopped()) {
     rank.activity = Activity::stopped;
@@ -277,7 +280,7 @@ void WatchedJob::look_at_process(Watched& rank, Time now) {
     rank.activity = Activity::quiet;
     return;
   }
-  const Effort made = effort(before, rank.state, elapsed);
+  const real::Effort made = real::effort(before, rank.state, elapsed);
   const bool is_at_one_place = rank.at_place_since >= 0 && now - rank.at_place_since >= spins_after;
   // A rank that waits for a compiler or a worker that computes is at one place, too.
   const bool works = made.moves_bytes || made.workers_compute || (made.computes && !is_at_one_place);
@@ -292,13 +295,14 @@ void WatchedJob::look_at_missing(Time now) {
     known.push_back(static_cast<pid_t>(watched.ring.pid()));
   }
   std::map<pid_t, Stranger> strangers;
-  for (const pid_t process : siblings_of(known)) {
+  for (const pid_t process : real::siblings_of(known)) {
     Stranger& stranger = strangers[process];
-    stranger.state = process_state(process);
+    stranger.state = real::process_state(process);
     stranger.state_at = now;
     const auto before = strangers_.find(process);
     if (before != strangers_.end()) {
-      const Effort made = effort(before->second.state, stranger.state, now - before->second.state_at);
+      const real::Effort made =
+          real::effort(before->second.state, stranger.state, now - before->second.state_at);
       stranger.is_quiet = !made.computes && !made.workers_compute && !made.moves_bytes;
     }
   }

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "real/process/process.h"
+#include "real/process/process_state.h"
 #include "scenarios/watch/live_page.h"
 #include "scenarios/watch/nodes.h"
-#include "scenarios/watch/process_state.h"
 #include "scenarios/watch/rank_end.h"
 #include "scenarios/watch/status_row.h"
 #include "sim/diagnose/dump.h"
@@ -74,7 +74,7 @@ class WatchedJob {
     LiveRing ring;
     real::Descriptor process;  // readable when it has ended; closed: it cannot be watched
     RingLook look{};
-    ProcessState state{};
+    real::ProcessState state{};
     RankMoment::Activity activity = RankMoment::Activity::quiet;
     Time state_at = 0;
     Time at_place_since = -1;  // -1: unknown
@@ -118,7 +118,7 @@ class WatchedJob {
   std::string records_;
   // A process that may be a rank that has not yet appeared.
   struct Stranger {
-    ProcessState state;
+    real::ProcessState state;
     Time state_at = 0;
     bool is_quiet = false;
   };

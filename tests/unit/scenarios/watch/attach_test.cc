@@ -2,7 +2,7 @@
 
 #include "scenarios/watch/attach.h"
 
-#include "scenarios/watch/process_state.h"
+#include "real/process/process_state.h"
 #include "tests/catch.h"
 
 #include <csignal>
@@ -41,22 +41,22 @@ TEST_CASE("the kernel says whether a process runs, is stopped, or how it ended",
     ::pause();
     ::_exit(0);
   }
-  CHECK(process_state(child).exists());
-  CHECK_FALSE(process_state(child).is_stopped());
+  CHECK(real::process_state(child).exists());
+  CHECK_FALSE(real::process_state(child).is_stopped());
   ::kill(child, SIGSTOP);
   int status = 0;
   ::waitpid(child, &status, WUNTRACED);
-  CHECK(process_state(child).is_stopped());
+  CHECK(real::process_state(child).is_stopped());
   ::kill(child, SIGKILL);
   siginfo_t info = {};
   ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT);
-  const ProcessState ended = process_state(child);
+  const real::ProcessState ended = real::process_state(child);
   CHECK(ended.has_ended());
   REQUIRE(ended.wait_status);
-  CHECK(end_phrase(*ended.wait_status) == "killed by SIGKILL");
+  CHECK(real::end_phrase(*ended.wait_status) == "killed by SIGKILL");
   ::waitpid(child, &status, 0);
-  CHECK_FALSE(process_state(child).exists());
-  CHECK(end_phrase(3 << 8) == "exited with code 3");
+  CHECK_FALSE(real::process_state(child).exists());
+  CHECK(real::end_phrase(3 << 8) == "exited with code 3");
 }
 
 }  // namespace rollcall::watch

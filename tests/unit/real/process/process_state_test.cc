@@ -1,6 +1,6 @@
 // What processes are doing, according to /proc.
 
-#include "scenarios/watch/process_state.h"
+#include "real/process/process_state.h"
 
 #include <ctime>
 
@@ -9,7 +9,7 @@
 #include "real/process/process.h"
 #include "tests/catch.h"
 
-namespace rollcall::watch {
+namespace rollcall::real {
 
 TEST_CASE("the computing of a worker is told apart from that of the process that waits for it", "[watch]") {
   const auto grown = [](std::uint64_t own, std::uint64_t workers) {
@@ -53,4 +53,4 @@ TEST_CASE("what a worker has used counts when it has ended, too", "[watch]") {
   CHECK(process_state(self).workers_ticks >= before + 15);
 }
 
-}  // namespace rollcall::watch
+}  // namespace rollcall::real

@@ -12,7 +12,7 @@
 
 #include "sim/base/time.h"
 
-namespace rollcall::watch {
+namespace rollcall::real {
 
 struct ProcessState {
   char state = 'X';                 // as in ps; X: there is no such process
@@ -50,4 +50,4 @@ std::string end_phrase(int status);
 // The number of processes of our control group that the kernel has killed for lack of memory; 0 if it does not say.
 std::uint64_t killed_for_memory();
 
-}  // namespace rollcall::watch
+}  // namespace rollcall::real

@@ -1,4 +1,4 @@
-#include "scenarios/watch/process_state.h"
+#include "real/process/process_state.h"
 
 #include <algorithm>
 #include <csignal>
@@ -16,7 +16,7 @@
 
 #include <fmt/core.h>
 
-namespace rollcall::watch {
+namespace rollcall::real {
 
 namespace {
 
@@ -191,4 +191,4 @@ std::uint64_t killed_for_memory() {
   return killed;
 }
 
-}  // namespace rollcall::watch
+}  // namespace rollcall::real
