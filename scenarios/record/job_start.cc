@@ -51,6 +51,9 @@ class Beginning {
 
  private:
   bool read(StoreState& store) {
+    if (!link_.comes()) {
+      return true;  // it may be blocked by what another rank holds
+    }
     const std::optional<std::string> line = link_.line();
     if (!line) {
       is_over_ = true;

@@ -73,7 +73,7 @@ class RankServer {
   // Serves until the rank ends, in the way that its record says. Throws what the script did not catch.
   void serve() {
     begin();
-    while (const std::optional<std::string> line = link_.line()) {
+    while (const std::optional<std::string> line = next_line()) {
       arena_.reset();
       answer(traces::read_json(*line, arena_));
     }
@@ -96,6 +96,15 @@ class RankServer {
     std::optional<Failure> failure;
     bool refused = false;  // before another rank could notice the call
   };
+
+  // The simulation stands while a rank that is not in a call computes. A rank that is blocked instead may need what
+  // another one holds, such as a lock on a file, so it lets the others go on.
+  std::optional<std::string> next_line() {
+    while (!link_.comes()) {
+      this_rank().backend->compute(sim::until_next_event);
+    }
+    return link_.line();
+  }
 
   void answer(const Value& message) {
     if (const Value* seconds = find(message, "sleep")) {  // not a call: a rank that polls a file makes none

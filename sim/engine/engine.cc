@@ -204,6 +204,9 @@ void Engine::at_quiescence() {
     settle_contention();
   }
   if (run_.events.empty()) {
+    if (resume_aside()) [[unlikely]] {
+      return;
+    }
     const std::optional<Time> own_deadline = deadlines_.first(true);
     if (own_deadline && crash_before(*own_deadline)) {
       return;
@@ -231,6 +234,16 @@ void Engine::at_quiescence() {
   while (!run_.events.empty() && run_.events.next_time() == run_.now) {
     process(run_.events.pop());
   }
+  resume_aside();
+}
+
+// Ranks that compute until something happens go on. True if there was one.
+bool Engine::resume_aside() {
+  const bool anybody = !aside_.empty();
+  for (const Rank rank : std::exchange(aside_, {})) {
+    run_.scheduler->make_ready(rank);
+  }
+  return anybody;
 }
 
 namespace {
@@ -315,6 +328,20 @@ void Engine::compute(Duration duration) {
     return;
   }
   const Rank rank = run_.scheduler->running();
+  if (duration == until_next_event) [[unlikely]] {
+    aside_.push_back(rank);
+  } else {
+    start_computing(rank, duration);
+  }
+  run_.scheduler->park();
+  // Work on the host's own threads can end the process; a GPU's error is found only by a wait.
+  if (aborting_ || (!run_.queues_calls && !interruptions_.empty())) [[unlikely]] {
+    take_interruption();
+  }
+  die_if_due(rank);
+}
+
+void Engine::start_computing(Rank rank, Duration duration) {
   const Duration alone = compute_times_.next(rank, duration);
   const RunEvent wake{.kind = RunEvent::Kind::wake, .rank = rank};
   const Time end = std::min(run_.now + alone, deaths_.of(rank));
@@ -324,12 +351,6 @@ void Engine::compute(Duration duration) {
     run_.recorder->computed(rank, run_.now, end);
   }
   run_.events.add(end, wake);
-  run_.scheduler->park();
-  // Work on the host's own threads can end the process; a GPU's error is found only by a wait.
-  if (aborting_ || (!run_.queues_calls && !interruptions_.empty())) [[unlikely]] {
-    take_interruption();
-  }
-  die_if_due(rank);
 }
 
 ProcessGroup Engine::find_group(std::string_view name) {

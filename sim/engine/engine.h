@@ -268,6 +268,8 @@ class Engine final : public Backend, private Streams, private Observer {
   void at_quiescence();
   void schedule_full_slots();
   void settle_contention();
+  bool resume_aside();
+  void start_computing(Rank rank, Duration duration);
   void record_work(const RunEvent& event, const cost::Contention::Past& past);
   void process(const RunEvent& event);
   void complete(GroupId group, check::Slot& slot, const std::optional<cost::Contention::Past>& past);
@@ -359,6 +361,7 @@ class Engine final : public Backend, private Streams, private Observer {
   WatchedSteps steps_;
   Rank ended_ = 0;              // ranks
   std::vector<Time> ended_at_;  // by global rank
+  std::vector<Rank> aside_;     // compute until the next event
   std::int64_t ops_ = 0;
   std::int64_t timeouts_ = 0;
   bool any_broken_ = false;

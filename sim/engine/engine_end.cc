@@ -141,7 +141,7 @@ void Engine::run_out_of_memory(const std::bad_alloc& error) {
 // Wakes every parked rank so that it unwinds: each wait throws once `aborting_` is set.
 void Engine::abort_waiting() {
   expects(aborting_, "ranks are aborted once the verdict is settled");
-  bool anybody = false;
+  bool anybody = resume_aside();
   const auto end = [&](Rank rank) {
     anybody = true;
     run_.scheduler->make_ready(rank);

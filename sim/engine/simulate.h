@@ -10,6 +10,7 @@
 // program give the same report on every machine.
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -27,6 +28,10 @@
 namespace rollcall::sim {
 
 using Program = std::function<void(Rank)>;
+
+// For Backend::compute(), in a simulated run: until something else happens, or for no time if nothing can. A program
+// that waits for what is not simulated passes it.
+inline constexpr Duration until_next_event = std::numeric_limits<Duration>::max();
 
 // TORCH_DISTRIBUTED_DEBUG. `detail` compares collectives between ranks before running them.
 enum class DebugLevel { off, detail };

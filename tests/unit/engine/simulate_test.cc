@@ -5,11 +5,13 @@
 
 #include "sim/engine/simulate.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "sim/c10d/rank_context.h"
 #include "sim/dist.h"
 #include "tests/catch.h"
 
@@ -223,6 +225,46 @@ TEST_CASE("hundreds of calls in flight complete in order", "[simulate][fiber]") 
   CHECK(results[299] == 598);
 }
 
+TEST_CASE("a program that waits for what is not simulated goes on with every event", "[simulate][fiber]") {
+  bool is_unlocked = false;
+  Time went_on = 0;
+  const Report report = run(gloo(2), [&](Rank rank) {
+    if (rank == 1) {
+      compute(5 * millisecond);
+      is_unlocked = true;
+    }
+    while (!is_unlocked) {
+      compute(until_next_event);
+    }
+    went_on = std::max(went_on, this_rank().backend->now());
+    all_reduce(number(rank));
+  });
+  CHECK(word(report) == "ok");
+  CHECK(went_on == 5 * millisecond);
+}
+
+TEST_CASE("waiting for what is not simulated takes no time if the other ranks wait", "[simulate][fiber]") {
+  Options options = gloo(3);
+  options.timeout = second;
+  Time went_on = -1;
+  const Report report = run(options, [&](Rank rank) {
+    for (int i = 0; i < 10 && rank == 0; ++i) {
+      compute(until_next_event);
+      went_on = this_rank().backend->now();
+    }
+    all_reduce(number(rank));
+  });
+  CHECK(word(report) == "ok");
+  CHECK(went_on == 0);
+}
+
+TEST_CASE("a run can end while a rank waits for what is not simulated", "[simulate][fiber]") {
+  Options options = gloo(2);
+  options.limits.simulated_time = second;
+  const Report report = run(options, [&](Rank rank) { compute(rank == 0 ? until_next_event : 2 * second); });
+  CHECK(word(report) == "limit_reached");
+}
+
 // ---- Many runs ----
 
 namespace {
@@ -311,7 +353,8 @@ TEST_CASE("how long a disagreement takes does not depend on who came first", "[s
   CHECK(times == std::vector<Time>(10, times[0]));
 }
 
-TEST_CASE("what a mismatch does on gloo depends on whether one of its functions runs both", "[simulate][fiber]") {
+TEST_CASE("what a mismatch does on gloo depends on whether one of its functions runs both",
+          "[simulate][fiber]") {
   const auto on_backend = [](bool scatters) {
     const Report report = run(gloo(3), [scatters](Rank rank) {
       const Tensor many = Tensor::ones({6});
