@@ -26,8 +26,8 @@ class NcclGroup;
 // A call that has been launched.
 struct Flight {
   Work work;
-  std::shared_ptr<NcclGroup> group{};  // for the watchdog, which may outlive the rank's own use of it
-  std::string text;                    // "all_reduce(numel=4, float32, SUM)"
+  std::shared_ptr<NcclGroup> group{};
+  std::string text;  // "all_reduce(numel=4, float32, SUM)"
   bool is_barrier = false;
   Stream stream;              // on which it was issued
   std::int64_t position = 0;  // on that stream
@@ -36,7 +36,7 @@ struct Flight {
   std::vector<MemoryPool::Block> staging{};  // in the host's memory, until it is over
   std::vector<MemoryPool::Block> scratch{};  // in the GPU's
   std::chrono::steady_clock::time_point launched{};
-  std::chrono::nanoseconds limit{};  // after which the watchdog aborts it
+  std::chrono::nanoseconds limit{};  // after which the watchdog ends the process
 };
 
 // A call that is over, and when it ran.

@@ -545,8 +545,8 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
 
   // ---- The watchdog ----
 
-  // Checks as often as torch's watchdog, which ends the communicators and then, by an uncaught exception, the process
-  // (ProcessGroupNCCL::Watchdog, handleException).
+  // Checks as often as torch's watchdog, and like it ends the process by an uncaught exception. It does not abort calls
+  // first (ProcessGroupNCCL.hpp, SkipCleanUp): they would look completed, and the rank would go on with what they left.
   void keep_watch(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
       std::this_thread::sleep_for(watchdog_interval);
@@ -559,7 +559,6 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
             "Timeout(ms)={}) ran for {} milliseconds before timing out.",
             seat_.rank, flight->work.seq(), flight->text, milliseconds(flight->limit),
             milliseconds(std::chrono::steady_clock::now() - flight->launched));
-        flight->group->abort_with_process();
         throw WatchdogError(text);
       }
     }

@@ -71,9 +71,8 @@ std::shared_ptr<NcclGroup> NcclGroup::split(int part, Rank rank, Rank size) {
 }
 
 ncclResult_t NcclGroup::state() {
-  const std::lock_guard lock(use_);
   if (communicator_ == nullptr) {
-    return ends_with_process_ ? ncclInProgress : ncclInvalidUsage;
+    return ncclInvalidUsage;
   }
   ncclResult_t state = ncclSuccess;
   libraries_.check(libraries_.nccl.async_error(communicator_, &state));
@@ -95,32 +94,19 @@ void NcclGroup::settle_communicator(const Meanwhile& meanwhile) {
 }
 
 void NcclGroup::close() {
-  {
-    const std::lock_guard lock(use_);
-    if (communicator_ != nullptr) {
-      libraries_.check(libraries_.nccl.comm_finalize(communicator_));
-    }
+  if (communicator_ != nullptr) {
+    libraries_.check(libraries_.nccl.comm_finalize(communicator_));
   }
   settle_communicator();
-  const std::lock_guard lock(use_);
   if (communicator_ != nullptr) {
     libraries_.check(libraries_.nccl.comm_destroy(std::exchange(communicator_, nullptr)));
   }
 }
 
 void NcclGroup::abort() {
-  const std::lock_guard lock(use_);
   if (communicator_ != nullptr) {
     libraries_.check(libraries_.nccl.comm_abort(std::exchange(communicator_, nullptr)));
   }
-}
-
-void NcclGroup::abort_with_process() {
-  {
-    const std::lock_guard lock(use_);
-    ends_with_process_ = true;
-  }
-  abort();
 }
 
 void NcclGroup::copy(void* into, const void* from, std::size_t bytes) {

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "real/nccl/gpu.h"
@@ -53,10 +52,8 @@ class NcclGroup {
 
   // Ends the communicator, on which nothing may run. Called by all members, like ncclCommFinalize.
   void close();
-  // Aborts all calls on it. From any thread.
+  // Aborts all calls on it.
   void abort();
-  // The same, by a watchdog that is about to end the process: the rank's own thread waits for the end.
-  void abort_with_process();
 
  private:
   struct Part {
@@ -87,10 +84,8 @@ class NcclGroup {
   Gpu& gpu_;
   Rank rank_;
   Rank size_;
-  std::mutex use_;                     // of the communicator: the watchdog may end it
   ncclComm_t communicator_ = nullptr;  // null: ended
   bool is_pair_ = false;
-  bool ends_with_process_ = false;
   cudaStream_t stream_ = nullptr;
 };
 
