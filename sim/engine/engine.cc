@@ -224,17 +224,21 @@ void Engine::at_quiescence() {
     expire_timeouts();  // nothing is stuck, but a rank has waited too long
     return;
   }
-  run_.now = run_.events.next_time();
-  if (run_.now > run_.options.limits.simulated_time) {
+  if (run_.events.next_time() > run_.options.limits.simulated_time) {
     run_.now = run_.options.limits.simulated_time;
     stop(FindingKind::simulated_time, run_.options.limits.simulated_time);
     abort_waiting();
     return;
   }
+  pass_next_events();
+  resume_aside();
+}
+
+void Engine::pass_next_events() {
+  run_.now = run_.events.next_time();
   while (!run_.events.empty() && run_.events.next_time() == run_.now) {
     process(run_.events.pop());
   }
-  resume_aside();
 }
 
 // Ranks that compute until something happens go on. True if there was one.

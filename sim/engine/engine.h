@@ -268,6 +268,7 @@ class Engine final : public Backend, private Streams, private Observer {
   void at_quiescence();
   void schedule_full_slots();
   void settle_contention();
+  void pass_next_events();
   bool resume_aside();
   void start_computing(Rank rank, Duration duration);
   void record_work(const RunEvent& event, const cost::Contention::Past& past);
@@ -298,6 +299,8 @@ class Engine final : public Backend, private Streams, private Observer {
 
   check::Evidence evidence();
   void conclude();
+  void end_timeline();
+  void let_gpus_finish();
   Report report();
 
   struct Contest {
@@ -358,6 +361,7 @@ class Engine final : public Backend, private Streams, private Observer {
   std::vector<OutputLine> output_;
   std::optional<Verdict> verdict_;  // set at the proof; later events cannot change it
   std::vector<RankClass> classes_;
+  Timeline timeline_;
   WatchedSteps steps_;
   Rank ended_ = 0;              // ranks
   std::vector<Time> ended_at_;  // by global rank

@@ -199,24 +199,56 @@ void Engine::conclude() {
       std::ranges::any_of(devices_, [](const DeviceQueue& device) { return device.has_let_overtake(); })) {
     run_.options.decisions->let_overtake();
   }
+  if (run_.recorder) {
+    end_timeline();
+  }
+  let_gpus_finish();
   const check::Evidence all = evidence();
   if (!verdict_) {
     verdict_ = check::judge(all);
   }
   classes_ = check::classify(all);
-  if (run_.recorder) {
-    run_.recorder->end();
-    for (const check::GroupEvidence& group : run_.groups) {
-      for (std::int64_t seq = group.matcher->first_live(); seq < group.matcher->end(); ++seq) {
-        run_.recorder->finished(group, *group.matcher->find(seq), Span::open);
-      }
-      if (group.messages != nullptr) {
-        for (const check::MessageId id : group.messages->pending()) {
-          run_.recorder->message(group, group.messages->at(id), Span::open);
-        }
+}
+
+void Engine::end_timeline() {
+  run_.recorder->end();
+  for (const check::GroupEvidence& group : run_.groups) {
+    for (std::int64_t seq = group.matcher->first_live(); seq < group.matcher->end(); ++seq) {
+      run_.recorder->finished(group, *group.matcher->find(seq), Span::open);
+    }
+    if (group.messages != nullptr) {
+      for (const check::MessageId id : group.messages->pending()) {
+        run_.recorder->message(group, group.messages->at(id), Span::open);
       }
     }
   }
+  timeline_ = run_.recorder->take();
+  run_.recorder.reset();
+}
+
+// A process does not wait at its end for calls whose handles it has dropped. Whether each of them could complete must
+// not depend on how far the GPUs were when the last process ended: they get to the end of what was launched, outside of
+// the run's time.
+void Engine::let_gpus_finish() {
+  using State = RankStatus::State;
+  const bool all_finished = std::ranges::all_of(
+      run_.status, [](const RankStatus& status) { return status.state == State::finished; });
+  if (!run_.queues_calls || verdict_ || aborting_ || !all_finished) {
+    return;
+  }
+  const Time ended = run_.now;
+  for (;;) {
+    schedule_full_slots();
+    messages_.schedule();
+    if (contention_) {
+      settle_contention();
+    }
+    if (run_.events.empty()) {
+      break;
+    }
+    pass_next_events();
+  }
+  run_.now = ended;
 }
 
 Report Engine::report() {
@@ -233,8 +265,8 @@ Report Engine::report() {
   report.ops = ops_;
   report.timeouts = timeouts_;
   report.joins = joins_.costs(run_.members, run_.now);
-  if (run_.recorder) {
-    report.timeline = run_.recorder->take();
+  report.timeline = std::move(timeline_);
+  if (run_.options.timeline) {
     for (const GroupMembers& group : run_.members) {
       report.groups.push_back({group.name, RankSet::of(group.ranks)});
     }

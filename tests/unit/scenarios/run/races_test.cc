@@ -265,6 +265,22 @@ TEST_CASE("a call that never completes and that nobody waits for is a leak", "[s
   CHECK(outcome_of("{" + without_3) == "deadlock/missing_participant 3");  // a first call holds up its host
 }
 
+TEST_CASE("a call that cannot complete is a leak, however far the GPUs were when the processes ended",
+          "[scenarios][fiber]") {
+  const auto text = [](const std::string& ending) {
+    return R"({"world_size": 3, "inputs": [1, 2, 3], "program": [
+        {"for_each_input": "i", "do": [{"all_reduce": {"async_op": true}}]})" +
+           ending + "]}";
+  };
+  const Report at_once = run_text(text(""));  // the GPUs have not begun
+  CHECK(outcome_of(at_once) == "resource_leak/work_never_completed 0");
+  CHECK(at_once.simulated_time == 0);
+  CHECK(outcome_of(text(R"(, {"compute": "1s"})")) == "resource_leak/work_never_completed 0");
+  CHECK(outcome_of(
+            R"({"world_size": 3, "program": [{"repeat": 3, "do": [{"all_reduce": {"async_op": true}}]}]})") ==
+        "ok");
+}
+
 TEST_CASE("a failed check is a wrong result, unless the program caught it", "[scenarios][fiber]") {
   const Report report = run_text(pair(R"({"fill": "t", "value": "rank"}, {"check": "t", "value": 0})"));
   CHECK(outcome_of(report) == "wrong_result/value 1");
