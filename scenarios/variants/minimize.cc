@@ -23,6 +23,12 @@ namespace {
 // further.
 constexpr std::int64_t schedules_per_candidate = 400;
 
+// True if a limit ended the run, whatever its verdict: a rank had more to do.
+bool is_cut(const Report& report) {
+  return std::ranges::any_of(report.ranks,
+                             [](const RankClass& ranks) { return ranks.state == RankClass::State::running; });
+}
+
 // Determines the outcome of a scenario, with or without other schedules.
 class Judge {
  public:
@@ -44,6 +50,7 @@ class Judge {
       searches_ = true;
       report = report_of(scenario);
     }
+    was_cut_ = is_cut(report);
     ops_max_ = 2 * report.ops + 1000;
     return report;
   }
@@ -54,12 +61,15 @@ class Judge {
   bool has(const OrderedJson& candidate, const Signature& signature) const {
     try {
       Scenario scenario = parse_scenario(candidate.dump(), file_);
-      if (signature.verdict == "limit_reached" && scenario.options.limits.ops > own_limit_) {
+      if (was_cut_ && scenario.options.limits.ops > own_limit_) {
         return false;  // it would reach our own limit
       }
       scenario.options.limits.ops = std::min(scenario.options.limits.ops, ops_max_);
-      return !fails_as_usual(scenario) && quick(scenario) == signature.verdict &&
-             signature_of(report_of(scenario)) == signature;
+      if (fails_as_usual(scenario) || quick(scenario) != signature.verdict) {
+        return false;
+      }
+      const Report report = report_of(scenario);
+      return signature_of(report) == signature && (was_cut_ || !is_cut(report));
     } catch (const InvalidScenario&) {
       return false;
     }
@@ -86,6 +96,7 @@ class Judge {
   std::string file_;
   const MinimizeOptions& options_;
   bool searches_ = false;
+  bool was_cut_ = false;
   std::int64_t ops_max_ = 0;    // for a candidate: one that does not end is rejected
   std::int64_t own_limit_ = 0;  // the file's
 };
