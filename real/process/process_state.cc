@@ -58,15 +58,19 @@ void add_io(pid_t process, ProcessState& state) {
   }
 }
 
-// The time that each thread has run, and has waited for a processor (Documentation/scheduler/sched-stats.rst).
+// The time that a thread has run, and has waited for a processor (Documentation/scheduler/sched-stats.rst).
+std::optional<std::uint64_t> runnable_ns(const std::filesystem::path& thread) {
+  std::ifstream file(thread / "schedstat");
+  std::uint64_t ran = 0;
+  std::uint64_t waited = 0;
+  return file >> ran >> waited ? std::optional(ran + waited) : std::nullopt;
+}
+
 void add_runnable(pid_t process, std::map<pid_t, std::uint64_t>& threads) {
   std::error_code gone;
   for (const auto& task : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", process), gone)) {
-    std::ifstream file(task.path() / "schedstat");
-    std::uint64_t ran = 0;
-    std::uint64_t waited = 0;
-    if (file >> ran >> waited) {
-      threads[static_cast<pid_t>(std::atoi(task.path().filename().c_str()))] = ran + waited;
+    if (const std::optional<std::uint64_t> time = runnable_ns(task.path())) {
+      threads[static_cast<pid_t>(std::atoi(task.path().filename().c_str()))] = *time;
     }
   }
 }
@@ -79,7 +83,9 @@ void add_use(pid_t process, int generation, ProcessState& state) {
   const std::uint64_t of_ended = number(fields, user_time + 2) + number(fields, user_time + 3);
   (generation == 0 ? state.cpu_ticks : state.workers_ticks) += own;
   state.workers_ticks += of_ended;
-  if (generation > 0) {
+  if (generation == 0) {
+    state.runnable_ns = runnable_ns(fmt::format("/proc/{}", process)).value_or(0);
+  } else {
     add_runnable(process, state.workers_runnable_ns);
   }
   add_io(process, state);
@@ -136,14 +142,16 @@ Effort effort(const ProcessState& before, const ProcessState& now, Duration elap
   const auto grown = [](std::uint64_t from, std::uint64_t to) {
     return static_cast<double>(to - std::min(from, to));
   };
+  const auto wants = [&](std::uint64_t from, std::uint64_t to) {
+    return grown(from, to) > wants_share * static_cast<double>(elapsed);
+  };
   const bool workers_want = std::ranges::any_of(now.workers_runnable_ns, [&](const auto& thread) {
     const auto known = before.workers_runnable_ns.find(thread.first);
-    return known != before.workers_runnable_ns.end() &&
-           grown(known->second, thread.second) > wants_share * static_cast<double>(elapsed);
+    return known != before.workers_runnable_ns.end() && wants(known->second, thread.second);
   });
   const double busy_ticks = busy_share * seconds * static_cast<double>(::sysconf(_SC_CLK_TCK));
   return {
-      grown(before.cpu_ticks, now.cpu_ticks) > busy_ticks,
+      grown(before.cpu_ticks, now.cpu_ticks) > busy_ticks || wants(before.runnable_ns, now.runnable_ns),
       grown(before.workers_ticks, now.workers_ticks) > busy_ticks || workers_want,
       now.state == 'D' || grown(before.io_bytes, now.io_bytes) > seconds * static_cast<double>(busy_bytes)};
 }

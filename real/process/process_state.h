@@ -19,7 +19,8 @@ struct ProcessState {
   std::uint64_t cpu_ticks = 0;      // used so far
   std::uint64_t workers_ticks = 0;  // likewise, by its descendants
   std::uint64_t io_bytes = 0;       // read and written so far by both, including pages of mapped files
-  // How long each thread of its descendants has computed, or would have, given a processor.
+  // How long the main thread, and each thread of its descendants, has computed, or would have, given a processor.
+  std::uint64_t runnable_ns = 0;
   std::map<pid_t, std::uint64_t> workers_runnable_ns;
   std::optional<int> wait_status;  // of a process that has ended and that its parent has not waited for
 
@@ -30,8 +31,8 @@ struct ProcessState {
 
 ProcessState process_state(pid_t process);
 
-// Whether it read, wrote, or computed noticeably between two samples, `elapsed` apart; for workers, also whether they
-// wanted to compute all the time, on an overloaded machine.
+// Whether it read, wrote, or computed noticeably between two samples, `elapsed` apart, or wanted to compute all the
+// time, on an overloaded machine.
 struct Effort {
   bool computes = false;
   bool workers_compute = false;

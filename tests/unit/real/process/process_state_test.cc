@@ -26,6 +26,16 @@ TEST_CASE("the computing of a worker is told apart from that of the process that
   CHECK_FALSE(grown(3, 3).workers_compute);
 }
 
+TEST_CASE("a process that gets no processor computes, and one that wakes now and then does not", "[watch]") {
+  ProcessState before;
+  ProcessState after;
+  before.runnable_ns = 50;
+  after.runnable_ns = 50 + 300 * millisecond;
+  CHECK_FALSE(effort(before, after, second).computes);
+  after.runnable_ns = 50 + 900 * millisecond;
+  CHECK(effort(before, after, second).computes);
+}
+
 TEST_CASE("a worker that gets no processor computes, and one that wakes now and then does not", "[watch]") {
   ProcessState before;
   ProcessState after;
