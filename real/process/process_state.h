@@ -37,6 +37,8 @@ struct Effort {
   bool computes = false;
   bool workers_compute = false;
   bool moves_bytes = false;
+
+  bool any() const { return computes || workers_compute || moves_bytes; }
 };
 Effort effort(const ProcessState& before, const ProcessState& now, Duration elapsed);
 

@@ -75,8 +75,7 @@ bool RankLink::looks_blocked() {
 bool RankLink::sleeps_between(const Look& before, const Look& now) {
   const std::chrono::nanoseconds elapsed = now.at - before.at;
   const real::Effort made = real::effort(before.process, now.process, Duration{elapsed.count()});
-  return before.process.state == 'S' && now.process.state == 'S' && !made.computes && !made.workers_compute &&
-         !made.moves_bytes;
+  return before.process.state == 'S' && now.process.state == 'S' && !made.any();
 }
 
 std::optional<std::string> RankLink::line() {

@@ -303,8 +303,7 @@ void WatchedJob::look_at_missing(Time now) {
     if (before != strangers_.end()) {
       const real::Effort made =
           real::effort(before->second.state, stranger.state, now - before->second.state_at);
-      stranger.is_quiet =
-          stranger.state.state == 'S' && !made.computes && !made.workers_compute && !made.moves_bytes;
+      stranger.is_quiet = stranger.state.state == 'S' && !made.any();
     }
   }
   strangers_ = std::move(strangers);

@@ -243,11 +243,14 @@ void Engine::pass_next_events() {
 
 // Ranks that compute until something happens go on. True if there was one.
 bool Engine::resume_aside() {
-  const bool anybody = !aside_.empty();
-  for (const Rank rank : std::exchange(aside_, {})) {
+  if (aside_.empty()) [[likely]] {
+    return false;
+  }
+  for (const Rank rank : aside_) {
     run_.scheduler->make_ready(rank);
   }
-  return anybody;
+  aside_.clear();
+  return true;
 }
 
 namespace {
