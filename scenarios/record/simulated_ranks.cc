@@ -175,13 +175,14 @@ class RankServer {
 
   // init_process_group waits for every rank of the job.
   void meet(const ScriptSite& site) {
-    if (story_.all_have_initialized || std::exchange(has_met_, true)) {
-      return;
+    std::optional<Failure> failure;
+    if (!story_.all_have_initialized && !std::exchange(has_met_, true)) {
+      store_sites_.push_back(site);
+      const Site place = site_of(store_sites_.back());
+      const Scope scope("init_process_group");
+      failure = failure_of([&] { barrier({}, place).wait(); });
     }
-    store_sites_.push_back(site);
-    const Site place = site_of(store_sites_.back());
-    const Scope scope("init_process_group");
-    last_resort_ = failure_of([&] { barrier({}, place).wait(); });
+    confirm(failure);
   }
 
   void confirm(const std::optional<Failure>& failure, bool refused = false) {

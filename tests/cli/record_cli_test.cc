@@ -360,6 +360,18 @@ TEST_CASE("a script may leave it to another module to wrap its model", "[record]
   CHECK_THAT(contents(shell.path("out.json")), Contains(R"({"all_reduce": {"numel": 3,)"));
 }
 
+TEST_CASE("init_process_group returns on no rank before every rank has called it", "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  const Shell shell;
+  const Outcome outcome =
+      shell.rollcall("record -n 3 --simulate -o out.json " + script("starts") + " nobody_goes_on_alone");
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.out, Contains("3 ranks finished"));
+}
+
 TEST_CASE("who does not begin the job is named, and what no backend takes", "[record]") {
   if (!has_torch()) {
     return;

@@ -83,6 +83,16 @@ def one_rank_waits_for_a_file():
     train(1)
 
 
+def nobody_goes_on_alone():
+    """The first call after init_process_group is no call of torch.distributed."""
+    if RANK == 2:
+        time.sleep(1.5)
+        assert not os.path.exists("begun"), "a rank has begun without rank 2"
+    dist.init_process_group("gloo")
+    open("begun", "w").close()
+    train(1)
+
+
 def broadcasts_from_nobody():
     dist.init_process_group("gloo")
     dist.broadcast(torch.ones(1), src=4)  # MISTAKE broadcasts_from_nobody

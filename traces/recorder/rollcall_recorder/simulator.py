@@ -67,6 +67,7 @@ class SimulatedAnswers:
         self._create_locks()
 
     def initialized(self, backend, timeout=None, is_eager=False):
+        """Returns when every rank of the job has called init_process_group."""
         said = {} if timeout is None else {"timeout": timeout.total_seconds()}
         if is_eager:
             said["eager"] = True
@@ -74,6 +75,7 @@ class SimulatedAnswers:
             self._say({"init": backend, "torch": torch.__version__,
                        "debug": os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF"),
                        "site": call_site(sys._getframe(1)).describe(), **said})
+            self._answer([], is_call=False)
 
     def start(self, call, blocks):
         with self._lock:
