@@ -12,6 +12,7 @@
 #include "sim/c10d/op_table.h"
 #include "sim/judge/judge_training.h"
 #include "sim/tensor/dtype.h"
+#include "sim/wording/wording.h"
 
 namespace rollcall::scenario {
 namespace {
@@ -154,6 +155,37 @@ std::vector<check::RankTraining> trained_alone(const traces::ScriptRecord& recor
   return ranks;
 }
 
+// The exception that a rank handled when it last made its call at `site`. Null if none.
+const traces::ScriptHandled* handled_at(const ScriptRank& rank, const std::string& site) {
+  for (const auto& [call, number] : rank.handling) {
+    if (place_text(rank, rank.calls[call].site) == site) {
+      return &rank.handled[number];
+    }
+  }
+  return nullptr;
+}
+
+// The call that a rank has in a standstill. Null if it has ended, or stands elsewhere.
+const Call* call_in(const Report& report, Rank rank) {
+  if (const auto* mismatch = std::get_if<Mismatch>(&report.verdict)) {
+    const auto own = std::ranges::find_if(
+        mismatch->variants, [rank](const Variant& variant) { return variant.ranks.contains(rank); });
+    return own == mismatch->variants.end() ? nullptr : &own->call;
+  }
+  const auto waits = [rank](const Place& place) { return place.waiting.contains(rank); };
+  const std::vector<Place>& blocked = std::get<Deadlock>(report.verdict).blocked;
+  if (const auto own = std::ranges::find_if(blocked, waits); own != blocked.end()) {
+    return &own->call;
+  }
+  const RankClass& state = report.of(rank);  // `blocked` has not room for all
+  return state.state == State::waiting && state.call ? &*state.call : nullptr;
+}
+
+std::string named(const traces::ScriptHandled& error) {
+  const std::string message = error.message.substr(0, error.message.find('\n'));
+  return message.empty() ? error.type : error.type + ": " + message;
+}
+
 }  // namespace
 
 std::optional<Verdict> trained_apart(const traces::ScriptRecord& record) {
@@ -270,6 +302,65 @@ void blame_threads(const traces::ScriptRecord& record, Verdict& verdict) {
       main->call.group, main->call.site, aside->call.site);
   finding.advice =
       "give each thread a group of its own (new_group), or let one thread make all calls of a group";
+}
+
+void blame_exceptions(const traces::ScriptRecord& record, Report& report) {
+  auto* const deadlock = std::get_if<Deadlock>(&report.verdict);
+  auto* const mismatch = std::get_if<Mismatch>(&report.verdict);
+  if (deadlock == nullptr && mismatch == nullptr) {
+    return;
+  }
+  Finding& finding = deadlock != nullptr ? deadlock->finding : mismatch->finding;
+  RankSet handling;
+  const ScriptRank* shown = nullptr;
+  const traces::ScriptHandled* error = nullptr;
+  const Call* made = nullptr;
+  bool are_others = false;  // that stand there without an exception
+  for (const ScriptRank& rank : record.ranks) {
+    const Call* const call = call_in(report, rank.rank);
+    if (call == nullptr) {
+      continue;
+    }
+    const traces::ScriptHandled* const handled = handled_at(rank, call->site);
+    if (handled == nullptr) {
+      are_others = true;
+      continue;
+    }
+    handling.insert(rank.rank);
+    if (shown == nullptr) {
+      shown = &rank;
+      error = handled;
+      made = call;
+    }
+  }
+  if (shown == nullptr || !are_others || !finding.culprits.contains(handling)) {
+    return;
+  }
+  // Another rank's repair, or none, says less than the exception.
+  if (finding.tie || (finding.repair && finding.repair->steps.empty())) {
+    finding.repair.reset();
+  }
+  if (finding.tie) {
+    finding.culprits = handling;
+    finding.tie = false;
+  }
+  finding.suspects.clear();
+  finding.suspicion.clear();
+  const std::string raised_at = place_text(*shown, error->site);
+  if (error->type == "StopIteration") {
+    finding.cause = fmt::format("{} ran out of inputs at {} (StopIteration), and called {} at {}",
+                                ranks_phrase(handling), raised_at, made->op, made->site);
+    finding.advice = check::advice_for_iterations(finding.at ? finding.at->call : *made);
+    return;
+  }
+  finding.cause = fmt::format(
+      "{} raised {} at {}, and called {} at {} on the way out: in a finally block, an except clause or an "
+      "__exit__",
+      ranks_phrase(handling), named(*error), raised_at, made->op, made->site);
+  finding.advice =
+      "fix the exception; make no collective call while one is handled, because the other ranks are "
+      "elsewhere; let the rank end, or let all ranks ask after each step whether one has failed (a flag in "
+      "an all_reduce)";
 }
 
 }  // namespace rollcall::scenario

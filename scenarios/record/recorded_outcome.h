@@ -24,6 +24,10 @@ std::optional<double> limit_of_waits(const traces::ScriptRecord& record);
 // other threads, says so and blames none of the ranks.
 void blame_threads(const traces::ScriptRecord& record, Verdict& verdict);
 
+// A rank that makes a call because it handles an exception, in a finally block for instance, stands where ranks without
+// one are not. If that is what ranks in a standstill differ in, blames those that do, and names the exception.
+void blame_exceptions(const traces::ScriptRecord& record, Report& report);
+
 // Finds ranks that trained without communicating, and replicas of DDP that differ at the end. No scenario shows this.
 std::optional<Verdict> trained_apart(const traces::ScriptRecord& record);
 

@@ -17,6 +17,8 @@ void word_missing(const Evidence& evidence, const BlockedSlot& slot, Finding& fi
 bool needs_history(const Finding& finding);
 // `ended` made the call `made` times, and the others wait in number `wanted` of the same line.
 void word_uneven_steps(const RankSet& ended, std::size_t made, std::size_t wanted, Finding& finding);
+// What to do about it, where the ranks wait in `call`.
+std::string advice_for_iterations(const Call& call);
 // Names those that wait in a call, where they are to blame for it, and not the others.
 void word_extra_headline(Finding& finding);
 // These ranks made a call `made` times and went on to another one, while those of `left` are in it once more.

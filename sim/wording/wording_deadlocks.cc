@@ -278,6 +278,8 @@ std::string times(std::size_t count) {
   return count == 1 ? std::string("once") : count == 2 ? "twice" : fmt::format("{} times", count);
 }
 
+}  // namespace
+
 std::string advice_for_iterations(const Call& call) {
   return fmt::format(
       "let every rank run the same number of iterations: no break, continue or no_sync that depends on the "
@@ -285,8 +287,6 @@ std::string advice_for_iterations(const Call& call) {
       "drop_last=True){}",
       may_be_joined(call) ? ", or wrap the loop in Join (torch.distributed.algorithms.join.Join)" : "");
 }
-
-}  // namespace
 
 void word_uneven_steps(const RankSet& ended, std::size_t made, std::size_t wanted, Finding& finding) {
   const Place& place = *finding.at;

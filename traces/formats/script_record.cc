@@ -172,6 +172,8 @@ class RankReader {
       rank_.memory = script_memory(*memory);
     } else if (const Value* site = find(value, "data_dependent")) {
       rank_.data_dependent.push_back(script_site(site));
+    } else if (const Value* error = find(value, "handles")) {
+      read_handled(*error);
     } else if (find(value, "threads") != nullptr) {
       rank_.calls_in_threads = true;
     } else if (const Value* stack = find(value, "stack")) {
@@ -228,6 +230,28 @@ class RankReader {
       const ScriptCall* call = event.calls.empty() ? nullptr : &rank_.calls[event.calls.front()];
       return call != nullptr && call->op == "destroy_process_group" && call->group == 0;
     });
+  }
+
+  // Null: no longer any.
+  void read_handled(const Value& error) {
+    const Value* site = find(error, "site");
+    is_handling_ = site != nullptr;
+    if (is_handling_) {
+      rank_.handled.push_back({text_of(error, "type"), text_of(error, "message"), script_site(site)});
+    }
+  }
+
+  // The last time that a call is made counts.
+  void note_handling(const ScriptEvent& event) {
+    if (rank_.handled.empty()) {
+      return;
+    }
+    for (const std::uint32_t call : event.calls) {
+      rank_.handling.erase(call);
+      if (is_handling_) {
+        rank_.handling.emplace(call, rank_.handled.size() - 1);
+      }
+    }
   }
 
   void read_stack(const Value& stack) {
@@ -301,6 +325,7 @@ class RankReader {
     } else {
       return;
     }
+    note_handling(event);
     rank_.events.push_back(std::move(event));
   }
 
@@ -393,6 +418,7 @@ class RankReader {
   Arena arena_{line_bytes_max};
   ScriptRank rank_;
   std::vector<OpenWait> open_waits_;
+  bool is_handling_ = false;  // the last of the exceptions in rank_.handled
 };
 
 }  // namespace

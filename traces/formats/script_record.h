@@ -7,6 +7,7 @@
 // version does not know are skipped.
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -151,7 +152,13 @@ struct ScriptEnd {
   ScriptSite site;         // raised, stopped
 };
 
-// What the rank's optimizers did up to its end.
+// An exception that the script handled, in an except clause, a finally block or an __exit__, while it made calls.
+struct ScriptHandled {
+  std::string type;
+  std::string message;
+  ScriptSite site;  // where it was raised
+};
+
 // A model in DistributedDataParallel, as it was at the end: nothing has changed it since its last step.
 struct ScriptReplica {
   std::vector<Rank> ranks;  // that have one
@@ -160,6 +167,7 @@ struct ScriptReplica {
   ScriptSite site;     // where it was wrapped
 };
 
+// What the rank's optimizers did up to its end.
 struct ScriptTraining {
   std::int64_t parameters = 0;  // the number that were stepped; 0: none, or the record does not say
   std::int64_t steps = 0;
@@ -184,6 +192,8 @@ struct ScriptRank {
   ScriptSite init_site;           // where it first did so
   std::vector<ScriptCall> calls;  // each once
   std::vector<ScriptEvent> events;
+  std::vector<ScriptHandled> handled;
+  std::map<std::uint32_t, std::size_t> handling;  // of `calls`, those last made while one of `handled` was
   std::vector<ScriptTouch> touches;
   std::vector<ScriptKernel> kernels;  // each once
   ScriptMemory memory;

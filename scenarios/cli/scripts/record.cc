@@ -305,6 +305,7 @@ ExitCode record_script(const CommandLine& line) {
   if (!done.was_interrupted) {
     ask_each_alone(line, done, file, timeline, recorded);
     scenario::blame_threads(done.record, recorded.report.verdict);
+    scenario::blame_exceptions(done.record, recorded.report);
     say_problems(done, recorded);
   }
   const bool found_something = finding_of(recorded.report.verdict) != nullptr;

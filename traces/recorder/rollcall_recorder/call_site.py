@@ -209,6 +209,23 @@ def stack_of_error(error):
     return _told(reversed(list(traceback.walk_tb(error.__traceback__))))
 
 
+def describe_error(error):
+    """Returns an exception's type and message, and the innermost line of the user's code that it passed through, if any."""
+    described = {"type": type(error).__name__, "message": _text_of(error)[:2000]}
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        code = frame.f_code
+        if is_users(code.co_filename):
+            described["site"] = {"file": code.co_filename, "line": line, "function": code.co_name}
+    return described
+
+
+def _text_of(error):
+    try:
+        return str(error)
+    except Exception:
+        return ""  # the script's own class cannot say
+
+
 def _told(frames):
     lines = []
     for frame, line in frames:

@@ -14,7 +14,7 @@ import torch
 
 from . import (data_dependence, device_claims, hidden_gpus, install, kernels, other_launchers, signals, spawn, started, threads,
                training)
-from .call_site import HERE, call_site, is_users, stack_of, stack_of_error
+from .call_site import HERE, call_site, describe_error, is_users, stack_of, stack_of_error
 from .fake import FakeAnswers
 from .rank import Rank
 from .record_file import RecordFile
@@ -141,7 +141,7 @@ def _exited(ended, record):
         record.say({"end": "finished"})
         return 0
     code = ended.code if isinstance(ended.code, int) else _FAILED
-    record.say({"end": "raised", "type": "SystemExit", "message": str(ended.code), **_place(ended)})
+    record.say({"end": "raised", **describe_error(ended), "message": str(ended.code)})
     if not isinstance(ended.code, int):
         print(ended.code, file=sys.stderr)
     return code
@@ -150,12 +150,13 @@ def _exited(ended, record):
 def _gave_up(error, record):
     """The rank waited for something that cannot come. The backend's final error adds nothing, so the rank is
     recorded as still waiting there."""
-    record.say({"stack": stack_of_error(error), **_place(error)})
+    described = describe_error(error)
+    record.say({"stack": stack_of_error(error), **({"site": described["site"]} if "site" in described else {})})
     return _FAILED
 
 
 def _raised(error, record):
-    record.say({"end": "raised", "type": type(error).__name__, "message": str(error)[:2000], **_place(error)})
+    record.say({"end": "raised", **describe_error(error)})
     if isinstance(error, install.ScriptError):
         print(f"rollcall: {error}", file=sys.stderr)
     else:
@@ -179,11 +180,3 @@ def _chain(told):
     while told is not None:
         yield told
         told = told.__cause__ or told.__context__
-
-
-def _place(error):
-    """Returns the innermost line of the user's code that the error passed through."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if is_users(frame.filename)]
-    if not frames:
-        return {}
-    return {"site": {"file": frames[-1].filename, "line": frames[-1].lineno, "function": frames[-1].name}}

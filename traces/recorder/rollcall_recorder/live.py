@@ -302,15 +302,9 @@ def _note_the_end(record):
     hook = sys.excepthook
 
     def excepthook(kind, error, trace):
-        place = {}
-        while trace is not None:
-            if is_users(trace.tb_frame.f_code.co_filename):
-                code = trace.tb_frame.f_code
-                place = {"site": {"file": code.co_filename, "line": trace.tb_lineno, "function": code.co_name}}
-            trace = trace.tb_next
         raised.append(error)
-        record.say({"end": "raised", "type": kind.__name__, "message": str(error)[:2000], **place})
-        hook(kind, error, error.__traceback__)
+        record.say({"end": "raised", **describe_error(error)})
+        hook(kind, error, trace)
 
     sys.excepthook = excepthook
     atexit.register(lambda: None if raised else record.say({"end": "finished"}))

@@ -19,6 +19,9 @@ ended. An event is a short array:
 If the script uses a tensor of a call before it waits for the call: {"touch": handle, "of": "given" or "filled",
 "access": "write" or "read", "site": {...}}.
 
+Calls that the script makes while it handles an exception, in an except clause, a finally block or an __exit__, follow
+{"handles": {"type": ..., "message": ..., "site": {...}}}, and those after them follow {"handles": null}.
+
 Training leaves {"step": 1} at the rank's first optimizer step, and {"updated": {...}} at its end (training.py).
 
 In live runs, a call whose tensors are small has their values as its last element.
@@ -27,7 +30,10 @@ In live runs, a call whose tensors are small has their values as its last elemen
 import collections
 import json
 import os
+import sys
 import threading
+
+from .call_site import describe_error
 
 
 def nothing():
@@ -42,6 +48,7 @@ class RecordFile:
         self.last_issued = -1
         self._kernels = {}
         self._handles = 0
+        self._handled = id(None)  # the exception of the last event; to keep it would keep what its frames refer to
         self.before_event = nothing  # called when the rank is about to make a call or to wait
         self.dropped = collections.deque()  # messages whose handles the script has let go of since the last event
         self.are_lost = lambda calls: True
@@ -94,7 +101,16 @@ class RecordFile:
             if self.are_lost(calls):
                 os.write(self._descriptor, b'["d",%d]\n' % calls[0].handle)
 
+    def _note_handled(self):
+        error = sys.exc_info()[1]
+        if id(error) == self._handled:
+            return
+        self._handled = id(error)
+        described = {} if error is None else describe_error(error)
+        self.say({"handles": described if "site" in described else None})
+
     def _begin_event(self):
+        self._note_handled()
         self.note_dropped()
         self.before_event()
 
