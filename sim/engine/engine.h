@@ -157,7 +157,8 @@ class Engine final : public Backend, private Streams, private Observer {
 
   DeviceQueue& running_device();
   void await_room();
-  Work launch(const Op& op);
+  // `is_first`: it is a collective, and the rank's first call on a group without a communicator.
+  Work launch(const Op& op, bool is_first = false);
   Work launch_message(const Op& op);
   [[gnu::noinline]] void wait_on_device(const Work& work);
   bool has_finished_on_device(const Work& work) const {

@@ -78,7 +78,7 @@ Work Engine::issue_elsewhere(const Op& op) {
     check_device(op);
     if (is_first_use(op)) {
       tell_batches(op);
-      const Work work = launch(op);
+      const Work work = launch(op, true);
       await_communicator(work);
       return work;
     }

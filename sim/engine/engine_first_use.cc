@@ -84,7 +84,6 @@ void Engine::comes_to(GroupId group) {
 // The running rank has launched its first collective on the group: its host goes on once all members have come, unless
 // this holds up only one of its threads.
 void Engine::await_communicator(const Work& work) {
-  comes_to(work.group());
   if (contexts_[static_cast<std::size_t>(run_.scheduler->running())].has_threads) {
     return;
   }

@@ -46,7 +46,7 @@ void Engine::await_room() {
   }
 }
 
-Work Engine::launch(const Op& op) {
+Work Engine::launch(const Op& op, bool is_first) {
   const Rank rank = run_.scheduler->running();
   DeviceQueue& device = devices_[static_cast<std::size_t>(rank)];
   if (!is_in_batch_) {
@@ -59,6 +59,9 @@ Work Engine::launch(const Op& op) {
   const std::int64_t seq = device.launch(*launches_[op.group], op);
   if (device.has_next()) {
     pump(rank);
+  }
+  if (is_first) [[unlikely]] {
+    comes_to(op.group);  // before the host waits, which may end it
   }
   if (run_.options.debug == DebugLevel::detail) [[unlikely]] {
     // DETAIL compares with the others first, and the host blocks in it.

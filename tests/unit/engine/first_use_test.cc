@@ -248,6 +248,21 @@ TEST_CASE("a first call that comes after the others' patience is late, and not m
   CHECK(culprits(report) == "2");
 }
 
+TEST_CASE("a rank that gives up while DETAIL compares its first call is not waited for",
+          "[first_use][fiber]") {
+  Options options = nccl(2);
+  options.timeout = 20 * millisecond;
+  options.debug = DebugLevel::detail;
+  const Report report = run(options, [](Rank rank) {
+    compute((rank == 0 ? 10 : 30) * millisecond);  // the last rank comes when the limit is over
+    all_reduce(one());
+    barrier();
+  });
+  CHECK(kind(report) == "rank_failed raised");
+  CHECK_THAT(report.of(0).exception, Contains("timeout"));
+  CHECK_THAT(report.of(1).exception, Contains("NCCL communicator was aborted"));
+}
+
 TEST_CASE("making communicators takes no time, and does not depend on who runs first", "[first_use][fiber]") {
   const auto ring = [](Rank rank) { exchange(next_of(rank), previous_of(rank)); };
   const Time eager = nccl_job.run_eagerly(8, ring).simulated_time;
