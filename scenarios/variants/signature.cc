@@ -16,6 +16,8 @@ std::string role_of(const Report& report, const RankSet& culprits) {
     std::string role(to_string(each.state));
     if (each.state == RankClass::State::waiting && each.call) {
       role += " in " + each.call->op;
+    } else if (each.state == RankClass::State::raised) {
+      role += " " + each.exception.substr(0, each.exception.find(':'));  // its type
     }
     roles.insert(role);
   }

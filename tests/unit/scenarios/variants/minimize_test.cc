@@ -148,6 +148,21 @@ TEST_CASE("a failure that ends by itself is not minimized to one that does not",
   }
 }
 
+TEST_CASE("a timeout is not minimized to an exception of another type", "[minimize][fiber]") {
+  const test::Folder folder;
+  const std::string file = written(folder, "late.json", R"({
+    "version": 1, "name": "late", "world_size": 2, "backend": "gloo", "timeout": "20ms", "inputs": 1,
+    "objects": {"counter": {"kind": "joinable", "forward": [{"all_reduce": {"numel": 8}}],
+                            "main_hook": [{"all_reduce": {"numel": 8}}]}},
+    "program": [
+      {"if": "rank == 1", "do": [{"compute": "20ms"}]},
+      {"join": ["counter"], "do": [{"for_each_input": "x", "do": [{"forward": "counter"}]}]}
+    ]})");
+  const Minimized result = minimize(file, {});
+  CHECK(result.signature.role == "raised RuntimeError");
+  CHECK_THAT(result.text, Contains("compute"));  // without it, nobody is late
+}
+
 TEST_CASE("minimizing ends with the best so far when somebody asks for it", "[minimize][fiber]") {
   const test::Folder folder;
   const std::string file = written(folder, "large.json", large_job());
