@@ -282,6 +282,9 @@ void Engine::schedule_full_slots() {
       contention_->start(key_of(end), run_.now, alone, cost_->demand_of(first, members));
     }
     run_.events.add(run_.now + alone, end);
+    if (!deadlines_.none()) [[unlikely]] {
+      lift_deadlines(key.group, slot);
+    }
   }
   full_.clear();
 }

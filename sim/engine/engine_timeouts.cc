@@ -85,6 +85,29 @@ void Engine::take_off(const Interruptions& leaving) {
   }
 }
 
+// All members have come to a call that fits. On gloo they wait for messages from now on, each for as long as the
+// limit (gloo/transport/tcp/unbound_buffer.cc), so a call that takes longer than that does not fail. On nccl the limit
+// is that of the whole call; what DETAIL compares before is over.
+void Engine::lift_deadlines(GroupId group, const check::Slot& slot) {
+  const bool is_limited = run_.queues_calls && run_.options.debug != DebugLevel::detail;
+  if (is_limited || slot.differs || slot.raises) {
+    return;
+  }
+  for (const Rank rank : run_.members[group].ranks) {
+    const RankStatus& status = run_.status[static_cast<std::size_t>(rank)];
+    if (run_.queues_calls) {
+      const HostWait& wait = host_waits_[static_cast<std::size_t>(rank)];
+      if (wait.kind == HostWait::Kind::collective && wait.group == group && wait.seq == slot.seq) {
+        deadlines_.lift(rank);
+      }
+    } else if (status.state == RankStatus::State::waiting && status.channel == Channel::collectives &&
+               status.group == group && !status.in_message() && status.seq == slot.seq &&
+               !deadlines_.of(rank).of_wait) {
+      deadlines_.lift(rank);
+    }
+  }
+}
+
 void Engine::give_up(Rank rank, Interruptions& expired) {
   const RankStatus& status = run_.status[static_cast<std::size_t>(rank)];
   expired.emplace_back(rank, timeout_of(rank));

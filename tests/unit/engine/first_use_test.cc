@@ -248,19 +248,17 @@ TEST_CASE("a first call that comes after the others' patience is late, and not m
   CHECK(culprits(report) == "2");
 }
 
-TEST_CASE("a rank that gives up while DETAIL compares its first call is not waited for",
+TEST_CASE("a rank that comes when its peer's limit is over is in time for the comparison of DETAIL",
           "[first_use][fiber]") {
   Options options = nccl(2);
   options.timeout = 20 * millisecond;
   options.debug = DebugLevel::detail;
   const Report report = run(options, [](Rank rank) {
-    compute((rank == 0 ? 10 : 30) * millisecond);  // the last rank comes when the limit is over
+    compute((rank == 0 ? 10 : 30) * millisecond);
     all_reduce(one());
     barrier();
   });
-  CHECK(kind(report) == "rank_failed raised");
-  CHECK_THAT(report.of(0).exception, Contains("timeout"));
-  CHECK_THAT(report.of(1).exception, Contains("NCCL communicator was aborted"));
+  CHECK(kind(report) == "ok");
 }
 
 TEST_CASE("making communicators takes no time, and does not depend on who runs first", "[first_use][fiber]") {
