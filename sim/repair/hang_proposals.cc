@@ -241,22 +241,6 @@ class HangProposals {
     return found == stuck_.end() || listed(found->first, found->second.at).is_fixed ? nullptr : &*found;
   }
 
-  // True if a rank's call number `at` is a collective that others make with other arguments, and nobody makes it like
-  // this elsewhere. If the rank made theirs before it, it would be in it still, and nobody would come.
-  bool is_theirs_otherwise(Rank rank, std::size_t at, Rank other, std::size_t theirs) const {
-    const ListedCall& call = listed(rank, at);
-    const OpKind kind = program_call_of(rank, at).kind;
-    if (is_point_to_point(kind) || kind != program_call_of(other, theirs).kind ||
-        call.group != listed(other, theirs).group || call.shape == listed(other, theirs).shape) {
-      return false;
-    }
-    return std::ranges::all_of(lists_.classes(), [&](const CallClass& each) {
-      const std::vector<ListedCall>& calls = lists_.of(each.ranks.front()).calls;
-      const bool is_own = std::ranges::find(each.ranks, rank) != each.ranks.end();
-      return std::ranges::count(calls, call.shape, &ListedCall::shape) == (is_own ? 1 : 0);
-    });
-  }
-
   // The missing ranks make the call before the one they are in.
   void call_in(std::size_t place) {
     const auto* model = model_of(place);
@@ -266,7 +250,8 @@ class HangProposals {
     CallEdits edits;
     for (const Rank rank : hang_.places[place].missing.to_vector()) {
       const auto own = stuck_.find(rank);
-      if (own != stuck_.end() && is_theirs_otherwise(rank, own->second.at, model->first, model->second.at)) {
+      if (own != stuck_.end() &&
+          is_theirs_otherwise(lists_, rank, own->second.at, model->first, model->second.at)) {
         return;
       }
       edits.push_back({rank,
@@ -373,7 +358,8 @@ class HangProposals {
                                 listed(edit.rank, static_cast<std::size_t>(edit.at)).group, own.peer);
           call.kind = is_point_to_point(call.kind) ? own.kind : call.kind;
           may_be_before =
-              may_be_before && !is_theirs_otherwise(edit.rank, static_cast<std::size_t>(edit.at), model, its);
+              may_be_before &&
+              !is_theirs_otherwise(lists_, edit.rank, static_cast<std::size_t>(edit.at), model, its);
           instead.push_back({edit.rank, edit.at, 1, {call}});
           before.push_back({edit.rank, edit.at, 0, {call}});
         }
@@ -439,6 +425,21 @@ Hang hang_of(const CallLists& lists, const Verdict& verdict) {
     }
   }
   return hang;
+}
+
+bool is_theirs_otherwise(const CallLists& lists, Rank rank, std::size_t at, Rank other, std::size_t theirs) {
+  const ListedCall& call = lists.of(rank).calls[at];
+  const ListedCall& other_call = lists.of(other).calls[theirs];
+  const OpKind kind = lists.of(rank).program->calls[at].kind;
+  if (is_point_to_point(kind) || kind != lists.of(other).program->calls[theirs].kind ||
+      call.group != other_call.group || call.shape == other_call.shape) {
+    return false;
+  }
+  return std::ranges::all_of(lists.classes(), [&](const CallClass& each) {
+    const std::vector<ListedCall>& calls = lists.of(each.ranks.front()).calls;
+    const bool is_own = std::ranges::find(each.ranks, rank) != each.ranks.end();
+    return std::ranges::count(calls, call.shape, &ListedCall::shape) == (is_own ? 1 : 0);
+  });
 }
 
 std::vector<Proposal> where_it_hangs(const CallLists& lists, const Hang& hang) {

@@ -36,13 +36,17 @@ struct HangPlace {
 // Where a job hangs, or its calls disagree.
 struct Hang {
   std::vector<HangPlace> places{};
-  std::vector<CallsAt> variants{};  // of one call that its ranks made differently
+  std::vector<CallsAt> variants{};   // of one call that its ranks made differently
   bool is_of_one_statement = false;  // the variants differ in their arguments alone
 
   bool is_empty() const { return places.empty() && variants.empty(); }
 };
 
 Hang hang_of(const CallLists& lists, const Verdict& verdict);
+
+// True if a rank's call number `at` is a collective that others make with other arguments, and nobody makes it like
+// this elsewhere. If the rank made theirs before it, it would be in it still, and nobody would come.
+bool is_theirs_otherwise(const CallLists& lists, Rank rank, std::size_t at, Rank other, std::size_t theirs);
 
 // Proposals that let these calls continue.
 std::vector<Proposal> where_it_hangs(const CallLists& lists, const Hang& hang);

@@ -158,6 +158,26 @@ bool leaves_out_met_call(const Hang& hang, const CallEdits& edits) {
   return hang.is_of_one_statement && std::ranges::any_of(edits, leaves_out);
 }
 
+// True if a rank would make the others' call before its own, which is theirs with other arguments. Where a recording
+// ends there, nothing shows that nobody would come to its own.
+bool comes_before_met_call(const CallLists& lists, const Hang& hang, const CallEdits& edits) {
+  const auto comes_before = [&](const CallEdit& edit) {
+    if (edit.dropped > 0 || edit.inserted.empty()) {
+      return false;
+    }
+    const auto own = std::ranges::find_if(hang.variants, [&edit](const CallsAt& calls) {
+      const auto found = calls.find(edit.rank);
+      return found != calls.end() && static_cast<std::int64_t>(found->second) == edit.at;
+    });
+    return own != hang.variants.end() && std::ranges::any_of(hang.variants, [&](const CallsAt& theirs) {
+             return &theirs != &*own && !theirs.empty() &&
+                    is_theirs_otherwise(lists, edit.rank, own->at(edit.rank), theirs.begin()->first,
+                                        theirs.begin()->second);
+           });
+  };
+  return hang.is_of_one_statement && std::ranges::any_of(edits, comes_before);
+}
+
 bool is_about_hosts(const Place& place) {
   const auto kind = parse_op_kind(place.call.op);
   return kind && (is_about_groups(*kind) || is_about_store(*kind));
@@ -187,7 +207,8 @@ RepairSearch find_repair(const CallLists& lists, const Hang& hang, const Outlook
       break;
     }
     const RankSet ranks = RankSet::of(each.proposal.ranks);
-    if (leaves_out_met_call(hang, each.proposal.edits) || (found && is_known(*found, ranks)) ||
+    if (leaves_out_met_call(hang, each.proposal.edits) ||
+        comes_before_met_call(lists, hang, each.proposal.edits) || (found && is_known(*found, ranks)) ||
         std::ranges::find(tried, each.proposal.edits) != tried.end()) {
       continue;
     }

@@ -50,6 +50,12 @@ def short_in_group():
         dist.all_reduce(torch.ones(2))
 
 
+def gathers_what_it_has():
+    """The last rank has fewer samples to evaluate."""
+    predictions = torch.ones(7 if rank == 3 else 10)
+    dist.all_gather([torch.empty_like(predictions) for _ in range(4)], predictions)  # MISTAKE gathers_what_it_has
+
+
 def in_a_pool():
     """Calls of a thread that runs no function of this file."""
     train(1)
