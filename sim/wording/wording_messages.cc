@@ -29,8 +29,8 @@ void word_unmatched(const Evidence& evidence, const RankSet& gone, Finding& find
 void word_uneven_messages(std::size_t met, std::size_t wanted, Finding& finding) {
   const Call& call = finding.at->call;
   const bool sends = call.op == "send";
-  finding.cause = fmt::format("rank {} finished after {} {}{} {} rank {}, and {} in {} number {}", call.peer,
-                              met, sends ? "receive" : "send", met == 1 ? "" : "s", sends ? "from" : "to",
+  finding.cause = fmt::format("rank {} made {} {}{} {} rank {}, and {} in {} number {}", call.peer, met,
+                              sends ? "receive" : "send", met == 1 ? "" : "s", sends ? "from" : "to",
                               finding.at->waiting.first(), with_verb(finding.at->waiting, "waits", "wait"),
                               call.op, wanted);
   finding.advice = fmt::format(
