@@ -94,6 +94,9 @@ TEST_CASE("in the simulator a standstill comes with the Python stack of every ra
   CHECK_THAT(outcome.out, Contains("rank 0 never called all_reduce"));
   CHECK_THAT(outcome.err, Contains("Python stack of ranks 1-3:"));
   CHECK_THAT(outcome.err, Contains(mistake_line("uneven") + " in uneven"));
+  const Outcome deep = shell.rollcall("record -n 3 --simulate " + script("injected") + " bad_batches");
+  INFO(deep.err);
+  CHECK_THAT(deep.err, Contains("    ... ") && Contains(" frames of torch\n"));
 }
 
 TEST_CASE("the ranks of a script run together, so that files that they share are there in time", "[record]") {

@@ -1,10 +1,10 @@
 // `rollcall record`: turns an unchanged PyTorch script into a scenario.
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <ostream>
-#include <ranges>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -210,11 +210,39 @@ void ask_each_alone(const CommandLine& line, const ScriptRun& together, const st
   }
 }
 
-// One line "    train.py:13 in main" per frame, as Python prints stacks: innermost last.
+// The installed package that a file belongs to, such as "torch"; empty for the script's own files.
+std::string package_of(const std::string& file) {
+  for (const std::string_view folder : {"/site-packages/", "/dist-packages/"}) {
+    if (const std::size_t at = file.rfind(folder); at != std::string::npos) {
+      const std::string rest = file.substr(at + folder.size());
+      return rest.substr(0, rest.find('/'));
+    }
+  }
+  return {};
+}
+
+// One line "    train.py:13 in main" per frame, as Python prints stacks: innermost last. Frames of packages between
+// others are only counted.
 std::string stack_text(const traces::ScriptRank& rank) {
+  constexpr std::size_t shown_max = 2;  // in a row
   std::string text;
-  for (const traces::ScriptFrame& frame : std::views::reverse(rank.stack)) {
-    text += fmt::format("\n    {}:{} in {}", frame.file, frame.line, frame.function);
+  const auto line_of = [](const traces::ScriptFrame& frame) {
+    return fmt::format("\n    {}:{} in {}", frame.file, frame.line, frame.function);
+  };
+  const std::vector<traces::ScriptFrame> frames(rank.stack.rbegin(), rank.stack.rend());
+  for (auto frame = frames.begin(); frame != frames.end();) {
+    const std::string package = package_of(frame->file);
+    const auto end = std::find_if(frame + 1, frames.end(), [&](const traces::ScriptFrame& next) {
+      return package.empty() || package_of(next.file) != package;
+    });
+    const auto counted = static_cast<std::size_t>(end - frame) - (end == frames.end() ? 1 : 0);
+    if (!package.empty() && counted > shown_max) {
+      text += fmt::format("\n    ... {} frames of {}", counted, package);
+      frame += static_cast<std::ptrdiff_t>(counted);
+    }
+    for (; frame != end; ++frame) {
+      text += line_of(*frame);
+    }
   }
   return text;
 }
