@@ -85,9 +85,10 @@ void Engine::take_off(const Interruptions& leaving) {
   }
 }
 
-// All members have come to a call that fits. On gloo they wait for messages from now on, each for as long as the
-// limit (gloo/transport/tcp/unbound_buffer.cc), so a call that takes longer than that does not fail. On nccl the limit
-// is that of the whole call; what DETAIL compares before is over.
+// All members have come to a call that fits, so nobody has waited for too long. How long the call still takes does not
+// count: on gloo the limit is that of each of its messages (gloo/transport/tcp/unbound_buffer.cc), and how long these
+// take is not modeled (UniformCost). On nccl it counts, because the limit is that of the whole call; but what DETAIL
+// compares before is over.
 void Engine::lift_deadlines(GroupId group, const check::Slot& slot) {
   const bool is_limited = run_.queues_calls && run_.options.debug != DebugLevel::detail;
   if (is_limited || slot.differs || slot.raises) {
