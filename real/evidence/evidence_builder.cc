@@ -266,6 +266,7 @@ void EvidenceBuilder::take_call(Rank rank, const Record& record) {
     if (!is_from_anyone(op)) {
       post(call, record.at);
     }
+    notes_.note_late_call(record.at, op, call.seq);
   } else if (call.store) {
     call.seq = rank;
   } else {

@@ -29,7 +29,7 @@ void EvidenceBuilder::fail(Rank rank, const Record& record) {
   give_up(call);
   note_refused_device(rank, call, record);
   state_of(rank).lost_peer = record.lost_peer;
-  if (record.lost_peer && call.limit) {
+  if (record.lost_peer && (call.limit || record.text.find("Timed out waiting") != std::string::npos)) {
     note_timeout(rank, call, record.at);
   }
   // A call with its own limit has ended as its program intended.
@@ -67,15 +67,23 @@ void EvidenceBuilder::note_refused_device(Rank rank, const Call& call, const Rec
   notes_.incidents.device(incident);
 }
 
-// Records the timeout of a call with its own limit that others had not made.
+// Records the timeout of a call that others had not made. If the limit is that of the group, the others may have waited
+// elsewhere as well, so only those that came after all were late.
 void EvidenceBuilder::note_timeout(Rank rank, const Call& call, Time at) {
-  if (!call.store && call.seq != no_seq && call.message == check::no_message) {
-    RankStatus place;
-    place.group = call.op.group;
-    place.channel = check::channel_of(call.op.kind);
-    place.seq = call.seq;
-    notes_.give_up(at, rank, place, call.op, *call.limit, status_);
+  if (call.store || call.seq == no_seq) {
+    return;
   }
+  const Duration of_group = timeouts_[call.op.group];
+  const Duration limit = call.limit.value_or(of_group > 0 ? of_group : traits_of(options_.backend).timeout);
+  if (call.message != check::no_message) {
+    notes_.give_up(at, rank, messages_of(call.op.group).at(call.message), limit, status_);
+    return;
+  }
+  RankStatus place;
+  place.group = call.op.group;
+  place.channel = check::channel_of(call.op.kind);
+  place.seq = call.seq;
+  notes_.give_up(at, rank, place, call.op, limit, status_, !call.limit);
 }
 
 void EvidenceBuilder::give_up(const Call& call) {

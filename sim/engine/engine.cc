@@ -216,7 +216,10 @@ void Engine::at_quiescence() {
     }
     return;
   }
-  const std::optional<Time> deadline = deadlines_.first(false);
+  std::optional<Time> deadline = deadlines_.first(false);
+  if (deadline && *deadline < run_.events.next_time() && lift_deadlines_of_messages()) {
+    deadline = deadlines_.first(false);
+  }
   if (crash_before(std::min(deadline.value_or(run_.events.next_time()), run_.events.next_time()))) {
     return;
   }

@@ -245,6 +245,7 @@ class Engine final : public Backend, private Streams, private Observer {
   bool expire_timeouts();
   bool waits_without_limit(Rank rank);
   void lift_deadlines(GroupId group, const check::Slot& slot);
+  bool lift_deadlines_of_messages();
   void take_off(const Interruptions& leaving);
   void give_up(Rank rank, Interruptions& expired);
   Interruption timeout_of(Rank rank);

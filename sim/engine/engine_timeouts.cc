@@ -109,6 +109,22 @@ void Engine::lift_deadlines(GroupId group, const check::Slot& slot) {
   }
 }
 
+// Likewise for messages on gloo whose other end has come. True if there was one.
+bool Engine::lift_deadlines_of_messages() {
+  bool anybody = false;
+  for (std::size_t rank = 0; rank < run_.status.size() && !run_.queues_calls; ++rank) {
+    const RankStatus& status = run_.status[rank];
+    const bool is_under_way =
+        status.state == RankStatus::State::waiting && status.in_message() &&
+        messages_.of(status.group).at(status.message).phase == check::Message::Phase::matched;
+    if (is_under_way && deadlines_.of(static_cast<Rank>(rank)).limit > 0) {
+      deadlines_.lift(static_cast<Rank>(rank));
+      anybody = true;
+    }
+  }
+  return anybody;
+}
+
 void Engine::give_up(Rank rank, Interruptions& expired) {
   const RankStatus& status = run_.status[static_cast<std::size_t>(rank)];
   expired.emplace_back(rank, timeout_of(rank));
@@ -209,7 +225,12 @@ std::vector<Rank> Engine::missing_in(const RankStatus& status) const {
 // A wait that ends before anything was proven is an event like any other.
 void Engine::note_timeout(Rank rank) {
   const RankStatus& status = run_.status[static_cast<std::size_t>(rank)];
-  if (verdict_ || status.in_message() || status.channel == Channel::store) {
+  if (verdict_ || status.channel == Channel::store) {
+    return;
+  }
+  if (status.in_message()) {
+    run_.notes->give_up(run_.now, rank, messages_.of(status.group).at(status.message),
+                        deadlines_.of(rank).limit, run_.status);
     return;
   }
   const check::GroupMatcher& matcher = *run_.groups[status.group].calls(status.channel);

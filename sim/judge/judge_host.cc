@@ -60,6 +60,9 @@ std::optional<Verdict> judge_timeout(const Evidence& evidence) {
   if (survived || any_of(evidence, never, {State::waiting})) {
     return std::nullopt;
   }
+  if (incident.is_only_lateness && !never.empty()) {
+    return std::nullopt;
+  }
   Finding finding;
   finding.at = Place{name_call(evidence, incident.op, incident.seq), RankSet::of(incident.waiting),
                      RankSet::of(incident.late)};

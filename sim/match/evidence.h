@@ -100,15 +100,16 @@ struct StoreIncident {
   std::string want;
 };
 
-// Ranks gave up in a call before anything was proven: others had not arrived in time.
+// Ranks gave up in a call before anything was proven: others had not arrived in time. Or one did in a message.
 struct TimeoutIncident {
   Time at = 0;
   Op op;  // of the lowest rank that waited
   std::int64_t seq = 0;
   Duration limit = 0;
-  std::vector<Rank> waiting;  // global, ascending
-  std::vector<Rank> late;     // global, ascending: had not arrived
-  std::vector<Time> came;     // by `late`: when it arrived after all; -1: never
+  std::vector<Rank> waiting;      // global, ascending
+  std::vector<Rank> late;         // global, ascending: had not arrived
+  std::vector<Time> came;         // by `late`: when it arrived after all; -1: never
+  bool is_only_lateness = false;  // says nothing of ranks that never came
 };
 
 // A group that members have not destroyed. Ranks are global.

@@ -54,14 +54,20 @@ void RunNotes::set_key(Rank rank, const std::string& key) {
 }
 
 void RunNotes::give_up(Time at, Rank rank, const RankStatus& place, const Op& op, Duration patience,
-                       std::span<const RankStatus> ranks) {
+                       std::span<const RankStatus> ranks, bool is_only_lateness) {
   const GroupMatcher* matcher = groups_[place.group].calls(place.channel);
   const Slot* slot = timeout_ || matcher == nullptr ? nullptr : matcher->find(place.seq);
   if (slot == nullptr) {
     return;
   }
-  TimeoutIncident incident{
-      .at = at, .op = op, .seq = place.seq, .limit = patience, .waiting = {}, .late = {}, .came = {}};
+  TimeoutIncident incident{.at = at,
+                           .op = op,
+                           .seq = place.seq,
+                           .limit = patience,
+                           .waiting = {},
+                           .late = {},
+                           .came = {},
+                           .is_only_lateness = is_only_lateness};
   incident.op.tensors = {};  // they may be gone when this is read
   const auto waits_there = [&](Rank other) {
     const RankStatus& status = ranks[static_cast<std::size_t>(other)];
@@ -82,9 +88,42 @@ void RunNotes::give_up(Time at, Rank rank, const RankStatus& place, const Op& op
   }
 }
 
+void RunNotes::give_up(Time at, Rank rank, const Message& message, Duration patience,
+                       std::span<const RankStatus> ranks) {
+  if (timeout_ || message.phase != Message::Phase::pending || message.op.root < 0) {
+    return;
+  }
+  const std::vector<Rank>& members = groups_[message.op.group].members->ranks;
+  const Rank peer = members[static_cast<std::size_t>(message.op.root)];
+  if (ranks[static_cast<std::size_t>(peer)].state == RankStatus::State::running) {
+    timeout_ = TimeoutIncident{.at = at,
+                               .op = message.op,
+                               .seq = message.seq,
+                               .limit = patience,
+                               .waiting = {rank},
+                               .late = {peer},
+                               .came = {-1},
+                               .is_only_lateness = true};
+    timeout_->op.tensors = {};
+  }
+}
+
+namespace {
+
+bool are_ends_of_one_message(const Op& a, const Op& b) {
+  return is_point_to_point(a.kind) && is_point_to_point(b.kind) && a.kind != b.kind && a.root == b.rank &&
+         a.rank == b.root && a.tag == b.tag;
+}
+
+}  // namespace
+
 void RunNotes::note_late_call(Time at, const Op& op, std::int64_t seq) {
-  if (!timeout_ || is_point_to_point(op.kind) || timeout_->op.group != op.group || timeout_->seq != seq ||
-      channel_of(timeout_->op.kind) != channel_of(op.kind)) {
+  if (!timeout_ || timeout_->op.group != op.group) {
+    return;
+  }
+  const bool is_one_slot = !is_point_to_point(op.kind) && !is_point_to_point(timeout_->op.kind) &&
+                           timeout_->seq == seq && channel_of(timeout_->op.kind) == channel_of(op.kind);
+  if (!is_one_slot && !are_ends_of_one_message(timeout_->op, op)) {
     return;
   }
   const Rank rank = groups_[op.group].members->ranks[static_cast<std::size_t>(op.rank)];

@@ -43,8 +43,11 @@ class RunNotes {
   void delete_key(Rank rank, const std::string& key) { key_deleters_[key] = rank; }
 
   // A rank gives up in a slot, `place`, after `patience`. Only the first such event is remembered, and only if others
-  // have not arrived. `op`: the rank's call.
+  // have not arrived. `op`: the rank's call. `is_only_lateness`: ranks that never come may have other reasons.
   void give_up(Time at, Rank rank, const RankStatus& place, const Op& op, Duration patience,
+               std::span<const RankStatus> ranks, bool is_only_lateness = false);
+  // The same for a message whose other end has not come from a rank that is at work elsewhere.
+  void give_up(Time at, Rank rank, const Message& message, Duration patience,
                std::span<const RankStatus> ranks);
   bool has_given_up() const { return timeout_.has_value(); }
   // A rank makes a call: perhaps one that others have given up on.

@@ -56,6 +56,20 @@ void word_stale_key(const Evidence& evidence, const StoreIncident& incident, Fin
 void word_late(const Evidence& evidence, const TimeoutIncident& incident, Finding& finding) {
   const Call& call = finding.at->call;
   const auto last = std::max_element(incident.came.begin(), incident.came.end());
+  finding.on_backend = traits_of(evidence.backend).texts.slow_member;
+  if (is_point_to_point(incident.op.kind)) {
+    const bool sends = incident.op.kind == OpKind::recv;  // the late rank
+    finding.headline = fmt::format("{} {} {} after it has given up ({})", ranks_phrase(finding.culprits),
+                                   sends ? "sends to" : "receives from", ranks_phrase(finding.at->waiting),
+                                   call_phrase(call));
+    finding.cause = fmt::format("no message is missing: {} {} after {}, and the limit of the {}{} is {}",
+                                ranks_phrase(finding.culprits), sends ? "sends" : "receives",
+                                time_phrase(*last), call.op, origin_of(call), time_phrase(incident.limit));
+    finding.advice =
+        "give the group a longer timeout (init_process_group, new_group), or move the long work out of the "
+        "time in which the other rank waits";
+    return;
+  }
   finding.headline = fmt::format("{} {} after {} given up", with_verb(finding.culprits, "reaches", "reach"),
                                  call_phrase(call), with_verb(finding.at->waiting, "has", "have"));
   finding.cause =
@@ -66,7 +80,6 @@ void word_late(const Evidence& evidence, const TimeoutIncident& incident, Findin
       fmt::format("give the {}, or move the long work out of the time in which the others wait",
                   call.op == "monitored_barrier" ? "call a longer timeout"
                                                  : "group a longer timeout (init_process_group, new_group)");
-  finding.on_backend = traits_of(evidence.backend).texts.slow_member;
 }
 
 void word_leaks(const Evidence& evidence, Finding& finding) {

@@ -80,6 +80,27 @@ TEST_CASE("a message whose handle is dropped is lost on real ranks, unless its r
   }
 }
 
+TEST_CASE("a rank that comes after the others' patience is late on real ranks, too", "[real]") {
+  if (!has_gloo()) {
+    return;
+  }
+  const std::string late =
+      R"({"version": 1, "name": "late", "world_size": 2, "backend": "gloo", "timeout": "500ms",
+    "program": [{"if": "rank == 1", "do": [{"compute": "1500ms"}]}, )";
+  const std::string message =
+      R"({"if": "rank == 1", "do": [{"send": {"numel": 4, "dst": 0}}], "else": [{"recv": {"numel": 4, "src": 1}}]})";
+  for (const std::string& call : {std::string(R"({"barrier": {}})"), message}) {
+    INFO(call);
+    const Shell shell;
+    shell.write("late.json", late + call + "]}");
+    const Outcome outcome = shell.rollcall("compare late.json");
+    INFO(outcome.out << outcome.err);
+    CHECK(outcome.code == 0);
+    CHECK_THAT(outcome.out, Contains("verdict   agrees            race (watchdog_timeout)"));
+    CHECK_THAT(outcome.out, Contains("culprits  agrees            1\n"));
+  }
+}
+
 TEST_CASE("a real run takes another number of ranks than the file says", "[real]") {
   if (!has_gloo()) {
     return;

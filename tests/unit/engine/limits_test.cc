@@ -45,6 +45,31 @@ TEST_CASE("a call to which all have come in time does not fail because it takes 
   CHECK(kind(late_by(microsecond)) == "race watchdog_timeout");
 }
 
+TEST_CASE("a message whose other end comes too late is a race, and not missing", "[timeout][fiber]") {
+  const auto late_by = [](Options options, Duration more, bool sends) {
+    options.timeout = 20 * millisecond;
+    return run(options, [more, sends](Rank rank) {
+      compute(rank == 0 ? 10 * millisecond : 30 * millisecond + more);
+      if ((rank == 1) == sends) {
+        send(one(), 1 - rank);
+      } else {
+        recv(one(), 1 - rank);
+      }
+    });
+  };
+  for (const bool sends : {false, true}) {
+    for (const Options& options : {gloo(2), nccl(2)}) {
+      const Report report = late_by(options, millisecond, sends);
+      CHECK(kind(report) == "race watchdog_timeout");
+      CHECK(culprits(report) == "1");
+      CHECK_THAT(finding(report).headline,
+                 Contains(sends ? "rank 1 sends to rank 0 after" : "rank 1 receives from rank 0 after"));
+      CHECK_THAT(finding(report).cause, Contains("after 31 ms, and the limit of the"));
+    }
+    CHECK(kind(late_by(gloo(2), 0, sends)) == "ok");
+  }
+}
+
 TEST_CASE("a group's own timeout is kept, and the world's is not touched", "[timeout][fiber]") {
   std::string error;
   const Report report = run(gloo(2), [&](Rank rank) {
