@@ -243,6 +243,7 @@ class Engine final : public Backend, private Streams, private Observer {
 
   // Time limits: engine_timeouts.cc.
   bool expire_timeouts();
+  void judge_cycle();
   bool waits_without_limit(Rank rank);
   void lift_deadlines(GroupId group, const check::Slot& slot);
   bool lift_deadlines_of_messages();

@@ -8,7 +8,9 @@
 #include "sim/c10d/monitored_barrier.h"
 #include "sim/c10d/store.h"
 #include "sim/engine/engine.h"
+#include "sim/judge/judge.h"
 #include "sim/match/naming.h"
+#include "sim/match/wait_graph.h"
 
 namespace rollcall::sim {
 namespace {
@@ -36,6 +38,7 @@ bool Engine::expire_timeouts() {
   }
   run_.now = std::max(run_.now, *first);
   if (first != deadlines_.first(true)) {  // otherwise the program itself has said how long to wait
+    judge_cycle();
     notify_settled();
   }
   Interruptions expired;
@@ -53,6 +56,17 @@ bool Engine::expire_timeouts() {
     }
   }
   return true;
+}
+
+// Ranks that wait for each other are a deadlock, although another rank still works: that is proven before they give up.
+void Engine::judge_cycle() {
+  if (verdict_) {
+    return;
+  }
+  const check::Evidence now = evidence();
+  if (check::find_blame(now, check::blocked_slots(now)).cycle) {
+    verdict_ = check::judge(now);
+  }
 }
 
 // True if the rank's wait has no limit, whatever its group's limit is. Lifts its deadline then.

@@ -70,6 +70,22 @@ TEST_CASE("a message whose other end comes too late is a race, and not missing",
   }
 }
 
+TEST_CASE(
+    "ranks that give up while they wait for each other are a deadlock, although another rank still works",
+    "[timeout][fiber]") {
+  Options options = gloo(3);
+  options.timeout = second;
+  const Report report = run(options, [](Rank rank) {
+    if (rank < 2) {
+      recv(one(), 1 - rank);
+    }
+    compute(3 * second);
+    barrier();
+  });
+  CHECK(kind(report) == "deadlock recv_recv");
+  CHECK(culprits(report) == "0-1");
+}
+
 TEST_CASE("a group's own timeout is kept, and the world's is not touched", "[timeout][fiber]") {
   std::string error;
   const Report report = run(gloo(2), [&](Rank rank) {
