@@ -63,7 +63,9 @@ void Engine::judge_cycle() {
   if (verdict_) {
     return;
   }
-  const check::Evidence now = evidence();
+  check::Evidence now = evidence();
+  const std::vector<RankStatus> ranks = check::with_the_hopeful_at_work(now, check::blocked_slots(now));
+  now.ranks = ranks;
   if (check::find_blame(now, check::blocked_slots(now)).cycle) {
     verdict_ = check::judge(now);
   }

@@ -185,6 +185,25 @@ std::vector<BlockedSlot> blocked_slots(const Evidence& evidence) {
   return slots;
 }
 
+std::vector<RankStatus> with_the_hopeful_at_work(const Evidence& evidence,
+                                                 const std::vector<BlockedSlot>& slots) {
+  std::vector<RankStatus> ranks(evidence.ranks.begin(), evidence.ranks.end());
+  const auto state_of = [&ranks](Rank rank) -> RankStatus::State& {
+    return ranks[static_cast<std::size_t>(rank)].state;
+  };
+  const auto works = [&](Rank rank) { return state_of(rank) == RankStatus::State::running; };
+  for (bool has_moved = true; has_moved;) {
+    has_moved = false;
+    for (const BlockedSlot& slot : slots) {
+      if (std::ranges::all_of(slot.missing, works) && !std::ranges::all_of(slot.waiting, works)) {
+        std::ranges::for_each(slot.waiting, [&](Rank rank) { state_of(rank) = RankStatus::State::running; });
+        has_moved = true;
+      }
+    }
+  }
+  return ranks;
+}
+
 Blame find_blame(const Evidence& evidence, const std::vector<BlockedSlot>& slots) {
   const auto state_of = [&](Rank rank) { return evidence.ranks[static_cast<std::size_t>(rank)].state; };
   const auto is_gone = [&](Rank rank) { return state_of(rank) != RankStatus::State::waiting; };

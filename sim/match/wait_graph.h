@@ -37,6 +37,11 @@ struct Blame {
 // All blocked slots, by (group, seq).
 std::vector<BlockedSlot> blocked_slots(const Evidence& evidence);
 
+// The ranks' states, with `running` for those whose wait may still end, because all that they wait for are at work, or
+// wait only for such ranks.
+std::vector<RankStatus> with_the_hopeful_at_work(const Evidence& evidence,
+                                                 const std::vector<BlockedSlot>& slots);
+
 // Culprits are the missing ranks that are not blocked themselves; the slot shown first misses no other rank. When every
 // missing rank is blocked too, culprits are the ranks of all cycles, and `slots` is the shortest, in the order in which
 // they wait for each other.

@@ -70,20 +70,27 @@ TEST_CASE("a message whose other end comes too late is a race, and not missing",
   }
 }
 
-TEST_CASE(
-    "ranks that give up while they wait for each other are a deadlock, although another rank still works",
-    "[timeout][fiber]") {
-  Options options = gloo(3);
+TEST_CASE("ranks that give up while they wait for each other are a deadlock, although others still work",
+          "[timeout][fiber]") {
+  Options options = gloo(4);
   options.timeout = second;
-  const Report report = run(options, [](Rank rank) {
-    if (rank < 2) {
-      recv(one(), 1 - rank);
-    }
-    compute(3 * second);
-    barrier();
-  });
-  CHECK(kind(report) == "deadlock recv_recv");
-  CHECK(culprits(report) == "0-1");
+  for (const bool others_wait : {false, true}) {
+    const Report report = run(options, [others_wait](Rank rank) {
+      if (rank < 2) {
+        recv(one(), 1 - rank);
+      }
+      if (rank == 3 && others_wait) {
+        recv(one(), 2);
+      }
+      compute(3 * second);
+      if (rank == 2 && others_wait) {
+        send(one(), 3);
+      }
+      barrier();
+    });
+    CHECK(kind(report) == "deadlock recv_recv");
+    CHECK(culprits(report) == "0-1");
+  }
 }
 
 TEST_CASE("a group's own timeout is kept, and the world's is not touched", "[timeout][fiber]") {
