@@ -69,7 +69,7 @@ const char* word_of(State state) {
     case State::finished:
       return "finished";
     case State::waiting:
-      return "waited forever";
+      return "waited in vain";
     case State::raised:
     case State::crashed:
       return "failed";

@@ -216,7 +216,7 @@ TEST_CASE("where the scenario does not do what the script did, the report is the
   CHECK(finding(script).headline == "rank 0 never came");
   CHECK(script.report.scenario == "train.py");
   CHECK_THAT(script.text,
-             Contains("// This scenario does not do what the script did: rank 1 waited forever"));
+             Contains("// This scenario does not do what the script did: rank 1 waited in vain"));
   CHECK_THAT(script.reservation,
              Contains("in the scenario it went on") && Contains("that of the recorded run"));
 }
