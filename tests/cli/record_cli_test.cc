@@ -674,6 +674,21 @@ TEST_CASE("a real job whose rank is killed leaves records, and that rank is name
   CHECK(contents(shell.path("again.json")) == scenario);
 }
 
+TEST_CASE("a real job whose rank raises records the exception and its line", "[record]") {
+  if (!has_torch()) {
+    return;
+  }
+  const Shell shell;
+  const Outcome outcome = shell.rollcall("record --live -o out.json -- " + script("ranks") + " 3 " +
+                                         script("mistakes") + " raises");
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.code == 1);
+  CHECK_THAT(outcome.out, Contains("error[deadlock]: rank 1 raised before all_reduce"));
+  CHECK_THAT(outcome.out, Contains("rank 1     raised ValueError: bad sample"));
+  CHECK_THAT(outcome.err, Contains("rank 1 raised ValueError: bad sample at "));
+  CHECK_THAT(outcome.err, Contains(mistake_line("raises")));
+}
+
 TEST_CASE("threads of a rank that call at the same time do not wait for each other", "[record]") {
   if (!has_torch()) {
     return;

@@ -19,7 +19,7 @@ import torch._C._distributed_c10d as bindings
 from torch._C._distributed_c10d import Work
 
 from . import install
-from .call_site import HERE, call_site, is_users
+from .call_site import HERE, call_site, describe_error
 from .process_group import RecordingGroup
 from .rank import Rank
 from .record_file import RecordFile
