@@ -7,9 +7,9 @@ namespace rollcall::check {
 
 namespace {
 
-// Anywhere in a path.
-constexpr std::array<std::string_view, 5> folders = {"site-packages/", "dist-packages/", "/lib/python",
-                                                     "<frozen", "rollcall_recorder/"};
+constexpr std::array<std::string_view, 2> packages_folders = {"site-packages/", "dist-packages/"};
+// Like these, anywhere in a path.
+constexpr std::array<std::string_view, 3> folders = {"/lib/python", "<frozen", "rollcall_recorder/"};
 // At the beginning of a path or after a slash: a torch that is built in place is not in a folder of packages.
 constexpr std::array<std::string_view, 8> of_torch = {
     "torch/distributed/", "torch/nn/",   "torch/autograd/",        "torch/optim/",
@@ -30,8 +30,17 @@ bool is_installed_code(std::string_view file) {
     const std::size_t place = file.find(mark);
     return place != std::string_view::npos && (place == 0 || file[place - 1] == '/');
   };
-  return std::ranges::any_of(folders, has) || std::ranges::any_of(of_torch, is_of_torch) ||
-         std::ranges::any_of(packages, begins);
+  return std::ranges::any_of(packages_folders, has) || std::ranges::any_of(folders, has) ||
+         std::ranges::any_of(of_torch, is_of_torch) || std::ranges::any_of(packages, begins);
+}
+
+std::string_view without_packages_folder(std::string_view file) {
+  for (const std::string_view folder : packages_folders) {
+    if (const std::size_t place = file.rfind(folder); place != std::string_view::npos) {
+      return file.substr(place + folder.size());
+    }
+  }
+  return file;
 }
 
 }  // namespace rollcall::check

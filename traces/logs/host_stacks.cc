@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/diagnose/installed_code.h"
 #include "traces/logs/lines.h"
 #include "traces/logs/user_frame.h"
 
@@ -41,16 +42,6 @@ std::optional<DumpFrame> py_spy_frame(std::string_view line) {
   }
   return DumpFrame{std::string(text.substr(0, open)), std::string(text.substr(open + 2, colon - open - 2)),
                    number_at(text.substr(colon + 1)).value_or(0)};
-}
-
-// Without where packages are installed, which may differ from host to host.
-std::string_view without_prefix(std::string_view file) {
-  for (const std::string_view packages : {"site-packages/", "dist-packages/"}) {
-    if (const std::size_t place = file.rfind(packages); place != std::string_view::npos) {
-      return file.substr(place + packages.size());
-    }
-  }
-  return file;
 }
 
 struct Thread {
@@ -134,8 +125,8 @@ class StackReader {
         if (fact.site.empty() && is_users(frame)) {
           fact.site = fmt::format("{}:{}", frame.file, frame.line);
         }
-        fact.frames.push_back(
-            fmt::format("{} at {}:{}", frame.function, without_prefix(frame.file), frame.line));
+        fact.frames.push_back(fmt::format("{} at {}:{}", frame.function,
+                                          check::without_packages_folder(frame.file), frame.line));
       }
       std::ranges::reverse(fact.frames);
       if (main->is_torn) {

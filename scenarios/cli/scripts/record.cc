@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <ostream>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -22,6 +23,7 @@
 #include "scenarios/record/recorded_outcome.h"
 #include "scenarios/record/recorded_script.h"
 #include "scenarios/record/script_run.h"
+#include "sim/diagnose/installed_code.h"
 #include "viz/base/write_file.h"
 #include "viz/json/json_report.h"
 
@@ -211,14 +213,9 @@ void ask_each_alone(const CommandLine& line, const ScriptRun& together, const st
 }
 
 // The installed package that a file belongs to, such as "torch"; empty for the script's own files.
-std::string package_of(const std::string& file) {
-  for (const std::string_view folder : {"/site-packages/", "/dist-packages/"}) {
-    if (const std::size_t at = file.rfind(folder); at != std::string::npos) {
-      const std::string rest = file.substr(at + folder.size());
-      return rest.substr(0, rest.find('/'));
-    }
-  }
-  return {};
+std::string_view package_of(std::string_view file) {
+  const std::string_view inside = check::without_packages_folder(file);
+  return inside.size() == file.size() ? std::string_view() : inside.substr(0, inside.find('/'));
 }
 
 // One line "    train.py:13 in main" per frame, as Python prints stacks: innermost last. Frames of packages between
@@ -231,7 +228,7 @@ std::string stack_text(const traces::ScriptRank& rank) {
   };
   const std::vector<traces::ScriptFrame> frames(rank.stack.rbegin(), rank.stack.rend());
   for (auto frame = frames.begin(); frame != frames.end();) {
-    const std::string package = package_of(frame->file);
+    const std::string_view package = package_of(frame->file);
     const auto end = std::find_if(frame + 1, frames.end(), [&](const traces::ScriptFrame& next) {
       return package.empty() || package_of(next.file) != package;
     });
