@@ -99,7 +99,7 @@ class StackReader {
 
   // The program's own thread ends in "<module>", unless the stack is too deep. faulthandler lists that thread
   // last.
-  const Thread* own_thread() const {
+  Thread* own_thread() {
     auto main = std::find_if(threads_.rbegin(), threads_.rend(),
                              [](const Thread& thread) { return thread.is_main && !thread.frames.empty(); });
     if (main == threads_.rend() && !threads_.empty() && !threads_.back().frames.empty()) {
@@ -108,8 +108,33 @@ class StackReader {
     return main == threads_.rend() ? nullptr : &*main;
   }
 
+  // On a GPU, autograd runs hooks, and the calls in them, in a thread of its own, and the program's waits for it. That
+  // thread was not started by Python.
+  static bool is_autograds(const Thread& thread) {
+    constexpr std::string_view starts[] = {"_bootstrap", "<module>"};
+    return !thread.frames.empty() && !thread.is_main && !thread.is_torn &&
+           std::ranges::find(starts, thread.frames.back().function) == std::end(starts);
+  }
+
+  static bool is_autograds_wait(const DumpFrame& frame) {
+    return frame.function == "_engine_run_backward" ||
+           (frame.function == "backward" && frame.file.ends_with("torch/autograd/__init__.py"));
+  }
+
+  // One stack of the program's thread and, if it waits for autograd's, of that one.
+  void join_autograd(Thread& main) const {
+    if (!is_autograds_wait(main.frames.front()) || std::ranges::count_if(threads_, is_autograds) != 1) {
+      return;
+    }
+    const Thread& thread = *std::ranges::find_if(threads_, is_autograds);
+    main.frames.insert(main.frames.begin(), thread.frames.begin(), thread.frames.end());
+  }
+
   void finish() {
-    const Thread* const main = own_thread();
+    Thread* const main = own_thread();
+    if (main != nullptr) {
+      join_autograd(*main);
+    }
     program_ = main != nullptr ? main->frames : program_;
     if (main != nullptr && rank_ >= 0) {
       LogFact& fact = facts_.emplace_back();
@@ -119,7 +144,7 @@ class StackReader {
       fact.text = main->frames.front().function;
       for (const DumpFrame& frame : main->frames) {
         fact.op = is_c10d(frame) ? frame.function : fact.op;  // the outermost is the program's call
-        if (fact.op.empty() && frame.function == "_engine_run_backward") {
+        if (fact.op.empty() && is_autograds_wait(frame)) {
           fact.op = "backward";
         }
         if (fact.site.empty() && is_users(frame)) {

@@ -458,6 +458,34 @@ TEST_CASE("a stack that changed while it was read is not compared with others fr
   CHECK(fact.frames.empty());
 }
 
+// As py-spy shows them on GPUs (huggingface/accelerate#3104).
+TEST_CASE("a program that waits in backward is where the thread of autograd is", "[job-log]") {
+  const auto stack_in = [](const std::string& hook) {
+    return "Process 42: python train.py\nPython v3.10.12 (/usr/bin/python3.10)\n\n"
+           "Thread 42 (idle): \"MainThread\"\n    backward (torch/autograd/__init__.py:266)\n"
+           "    backward (torch/_tensor.py:522)\n    <module> (train.py:12)\n"
+           "Thread 928 (idle): \"Thread-1\"\n    wait (threading.py:324)\n    _bootstrap (threading.py:973)\n"
+           "Thread 4076 (idle)\nThread 4079 (active)\n" +
+           hook;
+  };
+  const std::string gather =
+      "    all_gather_into_tensor (torch/distributed/distributed_c10d.py:2709)\n"
+      "    fetch (hooks.py:9)\n";
+  const LogFact fact = only_fact(stack_in(gather), 0, "rank_0.txt");
+  CHECK(fact.op == "all_gather_into_tensor");
+  CHECK(fact.site == "hooks.py:9");
+  CHECK(fact.frames.front() == "<module> at train.py:12");
+  CHECK(only_fact(stack_in(""), 0, "rank_0.txt").op == "backward");
+  const test::Folder folder;
+  for (int rank = 0; rank < 4; ++rank) {
+    const std::string name = "rank_" + std::to_string(rank) + ".txt";
+    folder.write(name, stack_in(rank == 2 ? "    partition (hooks.py:20)\n" : gather));
+  }
+  const Diagnosis diagnosis = diagnosis_of(folder.path());
+  CHECK(diagnosis.finding.culprits == RankSet{2});
+  CHECK_THAT(diagnosis.finding.headline, Contains("partition at hooks.py:20"));
+}
+
 TEST_CASE("stacks that torch.distributed.debug collected name their ranks themselves", "[job-log]") {
   const test::Folder folder;
   std::string text;
