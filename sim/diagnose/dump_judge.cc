@@ -240,6 +240,11 @@ std::string act_of(const LogFact& fact, bool are_many) {
     case LogFact::Kind::timed_out:
       return fmt::format("{} in {}{}{}, which timed out", are_many ? "wait" : "waits", call_text(fact),
                          fact.group.empty() ? "" : " on " + fact.group, at);
+    case LogFact::Kind::told_of_timeout:
+      return fmt::format("{} in a call that timed out, and no line says in which",
+                         are_many ? "wait" : "waits");
+    case LogFact::Kind::watchdog_stuck:
+      return are_many ? "have watchdogs that stood still" : "has a watchdog that stood still";
     case LogFact::Kind::gave_up:
     case LogFact::Kind::lost_peer:
       return fmt::format("{} \"{}\"{}", are_many ? "report" : "reports", fact.text, at);

@@ -17,7 +17,9 @@ struct LogFact {
     barrier_missing,  // monitored_barrier: ranks that did not arrive
     named_missing,    // monitored_barrier: the rank that named these
     timed_out,        // the watchdog: a call of this rank that did not finish
-    told_of_timeout,  // another rank's watchdog: likewise, and neither the call nor its group is known
+    told_of_timeout,  // likewise, and neither the call nor its group is known
+    watchdog_stuck,   // the watchdog of this rank has done nothing for `count` seconds; 0: unknown
+    repeated,         // Ray left out lines of other ranks that are like this one
     progress,  // the watchdog: the last call this rank has enqueued, and in `count` the last it has completed
     not_joined,     // TORCH_NCCL_DESYNC_DEBUG: ranks that did not make call `seq`
     not_finished,   // likewise: ranks that made it, and for which it did not end
@@ -53,10 +55,11 @@ struct LogFact {
   // 0: unknown.
   std::int64_t count = 0;
   std::int64_t expected = 0;
-  bool is_local = false;  // first_to_fail: the number is that of a rank on its machine
-  std::string group;      // as the line names it; may be empty. DETAIL: the writer's number in its group
-  std::string op;         // "ALLREDUCE"
-  std::string shape;      // "[2, 3]"
+  bool is_local = false;    // first_to_fail: the number is that of a rank on its machine
+  std::string group;        // as the line names it; may be empty. DETAIL: the writer's number in its group
+  Rank rank_in_group = -1;  // timed_out, progress: the writer's number in its group; -1: unknown
+  std::string op;           // "ALLREDUCE"
+  std::string shape;        // "[2, 3]"
   std::string dtype;
   std::string text;                 // the text of the line
   std::string site;                 // of the user's code: "train.py:12"

@@ -90,8 +90,9 @@ class LogJudge {
     if (std::optional<Diagnosis> diagnosis = launches()) {
       return diagnosis;
     }
-    for (const auto judge : {judge_store_barriers, judge_silence, judge_host_stacks, judge_devices,
-                             judge_logged_errors, judge_nccl_failures, judge_unplaced_errors}) {
+    for (const auto judge :
+         {judge_store_barriers, judge_silence, judge_host_stacks, judge_devices, judge_logged_errors,
+          judge_nccl_failures, judge_unplaced_errors, judge_stuck_watchdogs}) {
       if (std::optional<Diagnosis> diagnosis = judge(facts_)) {
         return diagnosis;
       }
@@ -372,22 +373,27 @@ class LogJudge {
     return launches_of_parts();
   }
 
-  // Communicators of some ranks: NCCL numbers those from 0, too.
+  // Communicators of some ranks: NCCL numbers those from 0, too. Those that do not answer are named first.
   std::optional<Diagnosis> launches_of_parts() const {
     Diagnosis diagnosis = diagnosis_of(FindingKind::no_fault, Confidence::low, {});
     diagnosis.may_be_healthy = true;
-    for (const LogFact* fact : of(Kind::launched)) {
-      if (!fact->text.empty()) {
-        diagnosis.evidence.push_back(
-            fmt::format("{}: communicator {}: {}", fact->place(), fact->group, fact->text));
+    const auto list_unplaced = [&](Kind kind) {
+      for (const LogFact* fact : of(kind)) {
+        if (!fact->text.empty() && fact->ranks.empty()) {
+          diagnosis.evidence.push_back(
+              fmt::format("{}: communicator {}: {}", fact->place(), fact->group, fact->text));
+        }
       }
-    }
+    };
+    list_unplaced(Kind::unreachable);
+    const bool are_silent = !diagnosis.evidence.empty();
+    list_unplaced(Kind::launched);
     if (diagnosis.evidence.empty()) {
       return std::nullopt;
     }
     diagnosis.finding.headline =
-        "members of communicators have launched different numbers of collectives, and NCCL RAS does not say "
-        "which ranks of the job they are";
+        fmt::format("members of communicators {}, and NCCL RAS does not say which ranks of the job they are",
+                    are_silent ? "do not answer" : "have launched different numbers of collectives");
     diagnosis.would_settle = {
         "the same in JSON, which lists the processes of all communicators (ncclras -f json)",
         "the host stacks of these processes (py-spy dump)"};

@@ -686,7 +686,7 @@ std::optional<Diagnosis> judge_silence(const std::vector<LogFact>& facts) {
   RankSet known = ranks_with(facts, Kind::wrote);
   const bool is_launchers =  // of one process: the others are not silent
       known.empty() && !failed.empty() && ranks_with(facts, Kind::first_to_fail).contains(failed);
-  if (failed.empty() || is_launchers) {
+  if (failed.empty() || is_launchers || first_of(facts, Kind::repeated) != nullptr) {
     return std::nullopt;
   }
   known.insert(RankSet::range(0, failed.ranges().back().last));

@@ -59,6 +59,8 @@ std::optional<Diagnosis> judge_aborts(const std::vector<LogFact>& facts);
 std::optional<Diagnosis> judge_call_lists(const std::vector<LogFact>& facts);
 // log_watchdog.cc.
 std::optional<Diagnosis> judge_watchdog(const std::vector<LogFact>& facts);
+// Of watchdogs that stood still while no call is known to have failed. Accuses no rank.
+std::optional<Diagnosis> judge_stuck_watchdogs(const std::vector<LogFact>& facts);
 std::optional<Diagnosis> judge_silence(const std::vector<LogFact>& facts);
 // log_store_barrier.cc.
 std::optional<Diagnosis> judge_store_barriers(const std::vector<LogFact>& facts);

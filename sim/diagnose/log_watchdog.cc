@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include "sim/diagnose/log_calls.h"
+#include "sim/diagnose/log_judge.h"
 #include "sim/diagnose/log_ranks.h"
 #include "sim/wording/phrasing.h"
 
@@ -54,7 +55,7 @@ class WatchdogJudge {
         return never_issued(*late, behind);
       }
     }
-    const RankSet silent = difference(RankSet::range(0, waiting.ranges().back().last), waiting);
+    const RankSet silent = silent_beside(*earliest.front(), waiting);
     if (silent.empty() || silent.size() >= waiting.size()) {
       return std::nullopt;
     }
@@ -69,15 +70,22 @@ class WatchdogJudge {
   }
 
  private:
-  // For ranks of which only others say that a call of theirs timed out: whether the others are done with all that they
-  // have enqueued.
+  // For ranks of which a call timed out, and no line says which: whether the others are done with all that they have
+  // enqueued in a group in which it may be.
   std::optional<Diagnosis> waits_alone() const {
     const RankSet waiting = ranks_with(facts_, Kind::told_of_timeout);
+    std::set<std::string> ended;  // groups in which it is not
+    for (const LogFact* fact : progress_) {
+      if (fact->count == fact->seq && waiting.contains(fact->ranks)) {
+        ended.insert(fact->group);
+      }
+    }
     RankSet idle;
     std::string place;
     std::int64_t last = 0;
     for (const LogFact* fact : progress_) {
-      if (fact->count == fact->seq && fact->seq > 0 && !waiting.meets(fact->ranks)) {
+      if (fact->count == fact->seq && fact->seq > 0 && !waiting.meets(fact->ranks) &&
+          !ended.contains(fact->group)) {
         idle.insert(fact->ranks);
         last = std::max(last, fact->seq);
         place = place.empty() ? fact->place() : place;
@@ -100,6 +108,21 @@ class WatchdogJudge {
     diagnosis.evidence.push_back(fmt::format("{}: what the rank had enqueued and completed", place));
     diagnosis.would_settle.push_back(dumps_would_say);
     return diagnosis;
+  }
+
+  // The ranks without a timeout of their own, where their silence says something: it does not in a group of unknown
+  // members, nor where Ray left out lines, and a watchdog that stands still reports no timeout.
+  RankSet silent_beside(const LogFact& late, const RankSet& waiting) const {
+    const bool is_of_some = std::ranges::any_of(timed_out_, [&](const LogFact* fact) {
+      return is_same_group(*fact, late) && fact->rank_in_group >= 0 &&
+             fact->rank_in_group != fact->ranks.first();
+    });
+    const bool are_left_out = std::ranges::find(facts_, Kind::repeated, &LogFact::kind) != facts_.end();
+    if (is_of_some || are_left_out) {
+      return {};
+    }
+    const RankSet silent = difference(RankSet::range(0, waiting.ranges().back().last), waiting);
+    return difference(silent, ranks_with(facts_, Kind::watchdog_stuck));
   }
 
   // For calls of one group and number that timed out: whether they are the same.
@@ -314,6 +337,31 @@ class WatchdogJudge {
 
 std::optional<Diagnosis> judge_watchdog(const std::vector<LogFact>& facts) {
   return WatchdogJudge(facts).judge();
+}
+
+std::optional<Diagnosis> judge_stuck_watchdogs(const std::vector<LogFact>& facts) {
+  const RankSet stuck = ranks_with(facts, Kind::watchdog_stuck);
+  if (stuck.empty() || log_shows_failure(facts)) {
+    return std::nullopt;
+  }
+  const LogFact& first = *std::ranges::find(facts, Kind::watchdog_stuck, &LogFact::kind);
+  const std::string whose =
+      fmt::format("the {} of {}", is_plural(stuck) ? "watchdogs" : "watchdog", ranks_phrase(stuck));
+  Diagnosis diagnosis = diagnosis_of(FindingKind::no_fault, Confidence::low, {});
+  diagnosis.may_be_healthy = true;
+  diagnosis.finding.headline = fmt::format("{} stood still, and nothing that was read says why", whose);
+  diagnosis.finding.cause =
+      "the thread that watches the calls of a rank waited itself: in a CUDA or NCCL call, or for the GIL";
+  diagnosis.finding.advice =
+      "look at all threads, with their native frames: one of them keeps the watchdog waiting";
+  diagnosis.evidence.push_back(
+      first.count > 0
+          ? fmt::format("{}: {} did nothing for {} s", first.place(), whose, first.count)
+          : fmt::format("{}: {} did nothing until torch's monitor gave up", first.place(), whose));
+  diagnosis.would_settle.push_back(
+      fmt::format("the stacks of all threads of {} (py-spy dump --native --pid PID)", ranks_phrase(stuck)));
+  diagnosis.would_settle.push_back(dumps_would_say);
+  return diagnosis;
 }
 
 }  // namespace rollcall::check

@@ -15,6 +15,7 @@
 #include "traces/logs/python_errors.h"
 #include "traces/logs/store_barrier_log.h"
 #include "traces/logs/watch_log.h"
+#include "traces/logs/wrapped_lines.h"
 
 namespace rollcall::traces {
 
@@ -94,7 +95,8 @@ std::optional<Facts> read_text_evidence(std::string_view bytes, Rank rank, const
   const bool is_plain = zeros == 0 && bytes.find(color_begin) == std::string_view::npos;
   std::string plain = is_plain ? std::string() : without_colors(bytes);
   std::erase(plain, '\0');
-  const std::string_view text = is_plain ? bytes : plain;
+  const std::optional<std::string> whole = without_wraps(is_plain ? bytes : plain);
+  const std::string_view text = whole ? std::string_view(*whole) : is_plain ? bytes : plain;
   std::vector<const TextReader*> readers;
   for (const TextReader& reader : text_readers) {
     if (reader.fits(text)) {

@@ -27,6 +27,10 @@ constexpr std::string_view mismatch = "is running collective: CollectiveFingerPr
 constexpr std::string_view barrier = " failed to pass monitoredBarrier";
 constexpr std::string_view original_follows = "Original exception:";
 constexpr std::string_view watchdog = "Watchdog caught collective operation timeout: WorkNCCL(";
+// The monitor of the watchdog, until torch 2.6 in two steps.
+constexpr std::array<std::string_view, 3> silent_watchdog = {
+    "watchdog got stuck for ", "Heartbeat monitor timed out!", "detected no heartbeat of its watchdog"};
+constexpr std::string_view repeated_by_ray = "x across cluster]";  // "[repeated 14x across cluster]"
 constexpr std::string_view running = "] Running collective: CollectiveFingerPrint(";
 constexpr std::string_view reached =
     " successfully reached monitoredBarrier, but received errors while waiting for send/recv from rank ";
@@ -60,10 +64,11 @@ constexpr const char* any_collective = "collective";  // a call of which the log
 // Of the call that timed out: until torch 2.4, 2.5, and since 2.6.
 constexpr std::array<std::string_view, 3> at_work = {
     "imeout at NCCL work: ", "watchdog at work: ", "watchdog at work sequence id: "};
-constexpr std::array<std::string_view, 18> marks = {
-    not_destroyed, "Communicators... (", missing_data, mismatch,       barrier,      watchdog,
-    enqueued[0],   enqueued[1],          running,      reached,        expected,     not_joined,
-    launched,      missing_ranks,        never_joined, watchdog_ended, not_finished, raised_by};
+constexpr std::array<std::string_view, 21> marks = {
+    not_destroyed,      "Communicators... (", missing_data,      mismatch,       barrier,      watchdog,
+    enqueued[0],        enqueued[1],          running,           reached,        expected,     not_joined,
+    launched,           missing_ranks,        never_joined,      watchdog_ended, not_finished, raised_by,
+    silent_watchdog[0], silent_watchdog[1],   silent_watchdog[2]};
 
 bool is_rank(std::optional<std::int64_t> number) { return number && *number >= 0 && *number < ranks_max; }
 
@@ -105,7 +110,7 @@ std::optional<std::int64_t> whole_number_after(std::string_view text, std::strin
 
 class LineReader {
  public:
-  explicit LineReader(Rank rank) : rank_(rank) {}
+  explicit LineReader(const LogStream& log) : rank_(log.rank), job_(log.job) {}
 
   void read(const LogLine& line) {
     line_ = line.text;
@@ -127,7 +132,10 @@ class LineReader {
       const auto late =
           fact.kind == Kind::timed_out ? late_.find({fact.ranks.first(), fact.seq}) : late_.end();
       if (late != late_.end()) {  // before torch 2.8, only that line names the group
-        fact.group = fact.group.empty() ? late->second.group : std::move(fact.group);
+        if (fact.rank_in_group < 0) {
+          fact.group = late->second.group;
+          fact.rank_in_group = late->second.rank_in_group;
+        }
         known.insert(late->first);
       }
     }
@@ -244,20 +252,35 @@ class LineReader {
   // The rank in the job that wrote the line. "[Rank 3]" is one if it counts within the default group, as it does in
   // "[PG ID 0 PG GUID 0(default_pg) Rank 3]".
   Rank writer() const {
-    const std::string group = writers_group();
+    const std::string group = named_group();
     const bool is_default = group.empty() || group == "0" || group.starts_with("default");
     return rank_ < 0 && is_default ? rank_after(line_, "Rank ").value_or(-1) : rank_;
   }
 
-  std::string writers_group() const {
+  // As the line names it.
+  std::string named_group() const {
     std::string name = field(line_, "PG GUID ", "( ]");
     return name.empty() ? field(line_, "[PG ", " ]") : name;
   }
 
+  std::string writers_group() const { return job_.empty() ? named_group() : job_ + "/" + named_group(); }
+
+  // "[PG ID 0 PG GUID 0(default_pg) Rank 3]", "[PG 0 Rank 3]". Of "[Rank 3]" the group is not known.
+  Rank rank_in_group() const {
+    const std::size_t group = line_.find("[PG ");
+    return group == line_.npos ? -1 : rank_after(line_.substr(group), " Rank ").value_or(-1);
+  }
+
   void read_watchdog() {
+    if (has(repeated_by_ray)) {
+      add(Kind::repeated, {});
+    }
     const Rank rank = writer();
     if (rank < 0) {
       return;
+    }
+    if (std::ranges::any_of(silent_watchdog, [this](std::string_view word) { return has(word); })) {
+      add(Kind::watchdog_stuck, RankSet{rank}).count = number_after(line_, silent_watchdog[0]).value_or(0);
     }
     if (has(not_destroyed)) {
       add(Kind::left, RankSet{rank});
@@ -269,6 +292,7 @@ class LineReader {
       fact.op = fact.op.empty() ? any_collective : fact.op;
       fact.shape = field(line_, "NumelIn=", ",)");
       fact.group = writers_group();
+      fact.rank_in_group = rank_in_group();
     }
     if (const std::size_t place = line_.find(raised_by); place != std::string_view::npos) {
       read_async_error(rank, line_.substr(place + raised_by.size()));
@@ -282,12 +306,15 @@ class LineReader {
       fact.seq = number;
       fact.count = counter(completed);
       fact.group = writers_group();
+      fact.rank_in_group = rank_in_group();
     }
     for (const std::string_view word : at_work) {
       read_late(rank, number_after(line_, word));
     }
-    if (has(saw_timeout) && counter(completed) >= 0) {
+    if (has(saw_timeout) && counter(enqueued) > counter(completed) && counter(completed) >= 0) {
       read_late(rank, counter(completed) + 1);
+    } else if (has(saw_timeout)) {  // the line counts the calls of its own group, and those have ended
+      add(Kind::told_of_timeout, RankSet{rank});
     }
     if (const auto other = number_after(line_, saw_timeout_of); is_rank(other)) {
       add(Kind::told_of_timeout, RankSet{static_cast<Rank>(*other)});
@@ -369,6 +396,7 @@ class LineReader {
       fact.seq = *seq;
       fact.op = any_collective;
       fact.group = writers_group();
+      fact.rank_in_group = rank_in_group();
       fact.line = number_;
       late_.emplace(std::pair(rank, *seq), std::move(fact));
     }
@@ -420,8 +448,8 @@ class LineReader {
     }
   }
 
-  // "  1   4   1   4   4": of the job, its GPUs in all; "  1  3  1  2  2  4  RUNNING  MISMATCH": of a group of
-  // communicators, the ranks of each.
+  // "  1   4   1   4   4", or "  1   4   4" if nodes differ: of the job, its GPUs in all. "  1  3  1  2  2  4  RUNNING
+  // MISMATCH": of a group of communicators, the ranks of each.
   void read_ras_table() {
     std::vector<std::int64_t> numbers;
     std::string_view rest = line_;
@@ -436,8 +464,9 @@ class LineReader {
       rest.remove_prefix(end);
     }
     const bool is_at_end = rest.find_first_not_of(' ') == std::string_view::npos;
-    if (numbers.size() == 5 && is_at_end && sizes_.empty()) {
-      gpus_ = numbers.back();
+    const bool is_of_job = (numbers.size() == 5 || numbers.size() == 3) && is_at_end;
+    if (is_of_job && sizes_.empty()) {
+      gpus_ = numbers.back();  // of the last such line: those before it are of some nodes
     } else if (numbers.size() == 6 && !is_at_end) {
       sizes_[numbers.front()] = numbers[4];
     }
@@ -459,12 +488,12 @@ class LineReader {
     }
     is_missing_ = is_missing_ || has(missing_data);
     const bool is_one = text.starts_with("Rank ");
-    if (is_missing_ && is_one && is_of_all_) {
-      if (const std::optional<std::int64_t> rank = number_at(text.substr(5)); is_rank(rank)) {
-        LogFact& fact = add(Kind::unreachable, RankSet{static_cast<Rank>(*rank)});
-        fact.group = communicator_;
-        fact.text = unresponsive;
-      }
+    if (is_missing_ && is_one) {
+      const std::optional<std::int64_t> rank = number_at(text.substr(5));
+      const bool is_known = is_of_all_ && is_rank(rank);
+      LogFact& fact = add(Kind::unreachable, is_known ? RankSet{static_cast<Rank>(*rank)} : RankSet());
+      fact.group = communicator_;
+      fact.text = is_known ? std::string(unresponsive) : std::string(text);
     }
     if (has(launched)) {
       operation_ = number_after(line_, launched);
@@ -498,6 +527,7 @@ class LineReader {
   }
 
   Rank rank_;  // in the job; -1: unknown
+  std::string job_;
   std::string_view line_;
   std::int64_t number_ = 0;
   std::map<std::pair<Rank, std::int64_t>, LogFact> late_;  // by rank and number of the call
@@ -531,7 +561,7 @@ bool looks_like_job_log(std::string_view bytes) {
 }
 
 std::vector<check::LogFact> read_job_log(const LogStream& log) {
-  LineReader reader(log.rank);
+  LineReader reader(log);
   for (const LogLine& line : log.lines) {
     reader.read(line);
   }

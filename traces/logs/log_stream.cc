@@ -68,6 +68,13 @@ void take_logging_header(std::string_view& line) {
   line.remove_prefix(end == std::string_view::npos ? 0 : end + 2);
 }
 
+// "ActorModel" of "(ActorModel pid=7, ip=10.0.0.2) "; empty if this is not a prefix of Ray's.
+std::string_view ray_class(std::string_view prefix) {
+  const std::size_t pid = prefix.find(" pid=");
+  const std::size_t open = pid == prefix.npos ? pid : prefix.rfind('(', pid);
+  return open == prefix.npos ? std::string_view() : prefix.substr(open + 1, pid - open - 1);
+}
+
 struct TorchPrefix {
   std::size_t begin;
   std::size_t end;
@@ -87,6 +94,18 @@ std::optional<TorchPrefix> torch_prefix(std::string_view line) {
   const std::optional<Rank> rank = rank_after(line.substr(begin), word);
   const std::size_t blank = line.substr(end + 2).starts_with(' ') ? 1 : 0;
   return rank ? std::optional(TorchPrefix{begin, end + 2 + blank, *rank}) : std::nullopt;
+}
+
+// torchrun's prefixes are made from a template: "[trainer22|6]:" has a rank, and its number on its node.
+std::optional<Rank> rank_and_local_rank(std::string_view name) {
+  const std::size_t bar = name.find('|');
+  if (bar == name.npos || bar == 0 || name.find_first_not_of(digits, bar + 1) != name.npos) {
+    return std::nullopt;
+  }
+  const std::string_view role = name.substr(0, bar);
+  const std::optional<Rank> rank = rank_after(role.substr(role.find_last_not_of(digits) + 1), "");
+  const std::optional<Rank> local = rank_after(name.substr(bar + 1), "");
+  return rank && local && *local <= *rank ? rank : std::nullopt;
 }
 
 // A prefix of known form, with the rank that it names.
@@ -123,8 +142,18 @@ Prefix known_prefix(std::string_view line) {
       return {name.size() + 1 + stream.size() + blank, rank_after(name, ",").value_or(-1)};
     }
   }
-  if (!is_word(name) || !rest.starts_with("]:")) {
+  if (!rest.starts_with("]:")) {
     return {};
+  }
+  if (const std::optional<Rank> rank = rank_and_local_rank(name)) {
+    return {name.size() + 3, *rank};
+  }
+  if (!is_word(name)) {
+    return {};
+  }
+  const bool is_number = name.find_first_not_of(digits) == name.npos && name.size() < digits_max;
+  if (is_number && rest.size() > 2) {  // without a text, it is the title of a part of torchrun's summary
+    return {name.size() + 3, static_cast<Rank>(number_at(name).value_or(-1))};
   }
   const std::string_view local = name.substr(name.find_last_not_of(digits) + 1);  // npos + 1 is 0
   const bool is_local = !local.empty() && local.size() < std::min(name.size(), digits_max);
@@ -142,6 +171,7 @@ class LearnedPrefixes {
       return;
     }
     std::string_view before = line.substr(0, torch->begin);
+    learn_job(torch->rank, ray_class(before));
     for (std::size_t place = 0; place < before.size(); ++place) {
       if (time_length(before.substr(place)) > 0) {
         before = before.substr(0, place);
@@ -157,6 +187,11 @@ class LearnedPrefixes {
     const auto [known, is_new] = ranks_.emplace(before, torch->rank);
     known->second = known->second == torch->rank ? known->second : several;
     lengths_.insert(before.size());
+  }
+
+  // The job of a line with this prefix; empty if the log has only one.
+  std::string job(std::string_view prefix) const {
+    return has_jobs_ ? std::string(ray_class(prefix)) : std::string();
   }
 
   // The prefix at the beginning of a line, the longest one. Behind another, a local rank may be one of another node.
@@ -189,6 +224,13 @@ class LearnedPrefixes {
     }
   }
 
+  // One job may have a class for each rank, but no rank in two.
+  void learn_job(Rank rank, std::string_view job) {
+    if (!job.empty()) {
+      has_jobs_ = has_jobs_ || jobs_.emplace(rank, job).first->second != job;
+    }
+  }
+
   void learn_first(Rank rank, Rank local_rank) {
     if (rank >= 0 && local_rank >= 0) {
       const Rank first = rank - local_rank;
@@ -196,6 +238,8 @@ class LearnedPrefixes {
     }
   }
 
+  std::map<Rank, std::string_view> jobs_;  // the first of each rank
+  bool has_jobs_ = false;                  // several
   std::map<std::string_view, Rank> ranks_;
   std::set<std::size_t, std::greater<>> lengths_;
   // The rank whose local rank is 0; `several` if the log is of several nodes.
@@ -206,7 +250,7 @@ class LearnedPrefixes {
 // Who wrote a line.
 struct Writer {
   Rank rank = -1;
-  std::string name;  // its prefixes, if they do not tell the rank
+  std::string name;  // its prefixes, if they do not tell the rank; its job, if they do
 
   friend auto operator<=>(const Writer&, const Writer&) = default;
 };
@@ -214,12 +258,13 @@ struct Writer {
 // Removes all prefixes of a line.
 Writer take_prefixes(std::string_view& line, const LearnedPrefixes& learned) {
   if (const std::optional<TorchPrefix> torch = torch_prefix(line)) {
+    std::string job = learned.job(line.substr(0, torch->begin));
     line.remove_prefix(torch->end);
     const auto again = [&line] { return torch_prefix(line).value_or(TorchPrefix{1, 0, -1}); };
     for (TorchPrefix same = again(); same.begin == 0 && same.rank == torch->rank; same = again()) {
       line.remove_prefix(same.end);  // of a line that c10d and Python both label
     }
-    return {torch->rank, ""};
+    return {torch->rank, std::move(job)};
   }
   constexpr int prefixes_max = 3;
   Writer writer;
@@ -234,7 +279,7 @@ Writer take_prefixes(std::string_view& line, const LearnedPrefixes& learned) {
     line.remove_prefix(prefix.length);
   }
   take_logging_header(line);
-  return writer.rank < 0 ? std::move(writer) : Writer{writer.rank, ""};
+  return writer.rank < 0 ? std::move(writer) : Writer{writer.rank, learned.job(writer.name)};
 }
 
 }  // namespace
@@ -253,9 +298,15 @@ std::vector<LogStream> log_streams(std::string_view bytes, Rank file_rank) {
   }
   std::vector<LogStream> streams;
   for (auto& [writer, lines] : by_writer) {
-    streams.push_back({writer.rank, std::move(lines)});
+    streams.push_back({writer.rank, std::move(lines), writer.rank < 0 ? std::string() : writer.name});
   }
   return streams;
+}
+
+bool has_prefix(std::string_view line) {
+  const std::size_t length = line.size();
+  take_prefixes(line, LearnedPrefixes());
+  return line.size() < length;
 }
 
 bool names_only_others(std::string_view bytes, Rank rank) {

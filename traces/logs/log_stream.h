@@ -3,9 +3,11 @@
 // The lines of a log, by the process that wrote them. Launchers and collectors of logs put prefixes before lines:
 // torch's "[rank2]: ", torchrun's "[default0]:", srun's "2: ", Open MPI's "[1,2]<stderr>:", times, names of pods and
 // hosts. A prefix of unknown form is known if it also stands before a line of torch's: "worker-1 | [rank5]: ...".
+// A console of Ray may have several jobs: "(Actor pid=7) [rank0]: ...", "(Critic pid=9) [rank0]: ...".
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -21,6 +23,7 @@ struct LogLine {
 struct LogStream {
   Rank rank = -1;  // -1: not known
   std::vector<LogLine> lines;
+  std::string job = {};  // the class of Ray's actor, if the log has ranks of several
 };
 
 // `file_rank`: the rank of lines that name none; -1 if not known. `bytes` has to outlive the result.
@@ -28,6 +31,9 @@ std::vector<LogStream> log_streams(std::string_view bytes, Rank file_rank);
 
 // The rank that all of torch's prefixes name: "[rank3]:". Empty if there are none, or of several ranks.
 std::optional<Rank> rank_named_in(std::string_view bytes);
+
+// True if a prefix of a known form stands before the line.
+bool has_prefix(std::string_view line);
 
 // True if lines name ranks, and none of them is `rank`: then a number in the file's name is that of a job or a node.
 bool names_only_others(std::string_view bytes, Rank rank);

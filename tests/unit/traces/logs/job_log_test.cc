@@ -102,6 +102,63 @@ TEST_CASE("the watchdogs say who had not even enqueued what timed out", "[traces
   CHECK(diagnosis_of(folder).finding.kind == FindingKind::no_fault);  // blames no rank
 }
 
+TEST_CASE(
+    "a rank's silence says nothing of groups of some, where lines are left out, or of a watchdog that is "
+    "stuck",
+    "[traces]") {
+  const Folder folder;
+  const std::string all_but_2 = watchdog_line(0, 13) + watchdog_line(1, 13) + watchdog_line(3, 13);
+  const auto accuses = [&folder](const std::string& log) {
+    folder.write("job.err", log);
+    return !diagnosis_of(folder).finding.culprits.empty();
+  };
+  CHECK(accuses(all_but_2));
+  CHECK_FALSE(accuses(all_but_2 + "(Worker pid=7) [rank0]: a warning [repeated 3x across cluster]\n"));
+  CHECK_FALSE(
+      accuses(all_but_2 +
+              "[rank2]:[E1121 10:08:00 ProcessGroupNCCL.cpp:1743] [PG ID 0 PG GUID 0(default_pg) Rank 2] "
+              "ProcessGroupNCCL's watchdog got stuck for 480 seconds without making progress.\n"));
+  CHECK_FALSE(
+      accuses(all_but_2 +
+              "[rank3]:[E1121 10:00:01 ProcessGroupNCCL.cpp:1785] [PG ID 4 PG GUID 20(mesh_tp) Rank 2] "
+              "Exception (either an error or timeout) detected by watchdog at work: 13, last enqueued NCCL "
+              "work: 13, last completed NCCL work: 12.\n"));
+}
+
+TEST_CASE("a timeout after which the writer's group has nothing left is of another group", "[traces]") {
+  const auto line = [](int rank, const char* of) {
+    return fmt::format(
+        "[rank{0}]:[E1121 10:00:01 ProcessGroupNCCL.cpp:1890] [PG ID 0 PG GUID 0(default_pg) Rank {0}] "
+        "Received a "
+        "dump signal due to a collective timeout from {1} and we will try our best to dump the debug info. "
+        "Last "
+        "enqueued NCCL work: 12, last completed NCCL work: 12.\n",
+        rank, of);
+  };
+  const std::string others = line(0, " rank 1") + line(2, " rank 1") + line(3, " rank 1");
+  const Folder folder;
+  folder.write("job.err", others);
+  CHECK(diagnosis_of(folder).finding.culprits == RankSet{1});  // its call may be the next of this group
+  folder.write("job.err", others + line(1, "this local rank"));
+  CHECK(diagnosis_of(folder).finding.culprits.empty());
+}
+
+TEST_CASE("a call of one job of Ray is not compared with those of another", "[traces]") {
+  const auto line = [](const char* job, int rank, int enqueued) {
+    return fmt::format(
+        "({} pid={}) [rank{}]:[E1121 10:00:01 ProcessGroupNCCL.cpp:1785] [PG ID 0 PG GUID 0(default_pg) Rank "
+        "{}] "
+        "Exception (either an error or timeout) detected by watchdog at work: {}, last enqueued NCCL work: "
+        "{}, last "
+        "completed NCCL work: {}.\n",
+        job, 70 + rank, rank, rank, enqueued, enqueued, enqueued - 1);
+  };
+  const Folder folder;
+  folder.write("job.err", line("Actor", 0, 900) + line("Actor", 1, 900) + line("Critic", 0, 12) +
+                              line("Critic", 1, 12) + line("Critic", 2, 12));
+  CHECK(diagnosis_of(folder).finding.culprits.empty());
+}
+
 TEST_CASE("the desync report names who did not join", "[traces]") {
   const Folder folder;
   folder.write("job.log",

@@ -34,6 +34,28 @@ TEST_CASE("the lines of a console are told apart by the prefixes of launchers", 
   CHECK(texts_of("a\n[rank1]: b\n", 4) == Texts{{1, "b|"}, {4, "a|"}});                      // a rank's file
 }
 
+TEST_CASE("prefixes that people make for torchrun name the rank", "[job-log]") {
+  CHECK(texts_of("[3]:a\n[11]: b\n") == Texts{{3, "a|"}, {11, " b|"}});  // "[${rank}]:"
+  CHECK(texts_of("[trainer22|6]:a\n[trainer3|3]:b\n") ==
+        Texts{{3, "b|"}, {22, "a|"}});  // with the local rank
+  CHECK(texts_of("Root Cause:\n[1]:\n  rank : 0\n").count(1) ==
+        0);  // the title of a part of torchrun's summary
+}
+
+TEST_CASE("ranks of several jobs of Ray are told apart, and the classes of one job are one", "[job-log]") {
+  const auto jobs = [](const std::string& log) {
+    std::map<std::string, std::string> texts;
+    for (const LogStream& stream : log_streams(log, -1)) {
+      texts[stream.job] += std::to_string(stream.rank) + ":" + std::string(stream.lines.front().text) + " ";
+    }
+    return texts;
+  };
+  using Jobs = std::map<std::string, std::string>;
+  CHECK(jobs("(Actor pid=7) [rank0]: a\n(Critic pid=9, ip=10.0.0.2) [rank0]: b\n(Critic pid=9, ip=10.0.0.2) "
+             "c\n") == Jobs{{"Actor", "0:a "}, {"Critic", "0:b "}});
+  CHECK(jobs("(Worker_TP0 pid=7) [rank0]: a\n(Worker_TP1 pid=9) [rank1]: b\n") == Jobs{{"", "0:a 1:b "}});
+}
+
 TEST_CASE("a prefix that also stands before torch's own says whose the other lines are", "[job-log]") {
   CHECK(texts_of("[default1]:a\n[default1]:[rank5]: b\n[default0]:c\n") == Texts{{4, "c|"}, {5, "a|b|"}});
   CHECK(texts_of("worker-1 | a\nworker-1 | [rank5]: b\nworker-10 | c\n") ==
