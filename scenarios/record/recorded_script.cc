@@ -283,6 +283,21 @@ std::optional<std::string> release_remark(const std::string& torch) {
                      traits_of(taken_for).name, names_of_torch_releases());
 }
 
+// A warning about a backend that has no row of its own.
+std::optional<std::string> backend_remark(const ScriptRecord& record) {
+  const auto unknown = std::ranges::find_if(record.ranks, [](const ScriptRank& rank) {
+    return !rank.backend.empty() && find_backend_traits(rank.backend) == nullptr;
+  });
+  if (unknown == record.ranks.end()) {
+    return std::nullopt;
+  }
+  return fmt::format(
+      "warning: the script asks for the backend {}, whose rules are not known here: the ranks ran by those "
+      "of {}; "
+      "what {} lets pass, refuses or reports may differ",
+      unknown->backend, default_backend(DeviceType::cpu).name, unknown->backend);
+}
+
 // A warning about threads that share a group: the order of their calls was chance in this run, and is on every rank. It
 // does not say on which ranks they were seen at the same time, which is chance, too.
 std::optional<std::string> overlap_remark(const ScriptRecord& record) {
@@ -307,6 +322,9 @@ std::vector<std::string> remarks_of(const ScriptRecord& record) {
   std::vector<std::string> remarks;
   if (const std::optional<std::string> remark = release_remark(record.ranks.front().torch)) {
     remarks.push_back(*remark);
+  }
+  if (const std::optional<std::string> backend = backend_remark(record)) {
+    remarks.push_back(*backend);
   }
   if (!record.sampled.empty()) {
     remarks.push_back(

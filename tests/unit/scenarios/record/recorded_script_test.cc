@@ -396,4 +396,16 @@ TEST_CASE("a release of PyTorch that is not known is taken for the one before it
             "2.11 and 2.14)"});
 }
 
+TEST_CASE("a backend that is not known runs by the rules of Gloo, and the user is told", "[record]") {
+  const auto remarks_on = [](const std::string& backend) {
+    return scripted({record_of(0, 1, {call(0, "all_reduce"), finished}, backend)}).remarks;
+  };
+  CHECK(remarks_on("gloo").empty());
+  CHECK(remarks_on("nccl").empty());
+  CHECK(remarks_on("mpi") ==
+        std::vector<std::string>{
+            "warning: the script asks for the backend mpi, whose rules are not known here: the ranks ran by "
+            "those of gloo; what mpi lets pass, refuses or reports may differ"});
+}
+
 }  // namespace rollcall::scenario
