@@ -20,6 +20,8 @@ struct LogFact {
     told_of_timeout,  // likewise, and neither the call nor its group is known
     watchdog_stuck,   // the watchdog of this rank has done nothing for `count` seconds; 0: unknown
     repeated,         // Ray left out lines of other ranks that are like this one
+    shared_gpu,       // NCCL: these ranks have one GPU; `text` has its bus. Empty: they count within a group
+    model,            // DDP: this rank's model has `count` parameters that need gradients; `text`: who says so
     progress,  // the watchdog: the last call this rank has enqueued, and in `count` the last it has completed
     not_joined,     // TORCH_NCCL_DESYNC_DEBUG: ranks that did not make call `seq`
     not_finished,   // likewise: ranks that made it, and for which it did not end

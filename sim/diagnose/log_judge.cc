@@ -54,8 +54,11 @@ class LogJudge {
     if (std::optional<Diagnosis> diagnosis = fingerprints()) {
       return diagnosis;
     }
-    if (std::optional<Diagnosis> diagnosis = judge_errors(facts_)) {  // a rank that raised is missing, too
-      return diagnosis;
+    // A rank that raised is missing, too.
+    for (const auto judge : {judge_shared_gpus, judge_models, judge_errors}) {
+      if (std::optional<Diagnosis> diagnosis = judge(facts_)) {
+        return diagnosis;
+      }
     }
     const std::optional<Diagnosis> missing = named_as_missing();
     if (missing && ended_after_naming_others()) {

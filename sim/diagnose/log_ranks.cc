@@ -246,7 +246,10 @@ void set_op(const std::string& op, const RankSet& waiting, const RankSet& missin
 
 // An error of its own ends a rank, and that ends the others.
 std::optional<Diagnosis> judge_errors(const std::vector<LogFact>& facts) {
-  const RankSet raised = raised_first(facts);
+  RankSet raised = raised_first(facts);
+  if (const RankSet own = difference(raised, ranks_that_compared(facts)); !own.empty()) {
+    raised = own;
+  }
   const RankSet victims = ranks_with(facts, {Kind::lost_peer, Kind::gave_up, Kind::timed_out});
   // By calls that differ, or by the wait for others.
   RankSet stopped =
@@ -264,8 +267,7 @@ std::optional<Diagnosis> judge_errors(const std::vector<LogFact>& facts) {
   const bool tie = raised.empty() && roots.size() > 1;
   RankSet culprits = raised.empty() ? roots : raised;
   // DDP compares every rank's parameters with those of rank 0. If most ranks differ from it, rank 0 is the odd one.
-  const bool compares = error != nullptr && (error->text.find("in process 0") != std::string::npos ||
-                                             error->text.find("DDP expects same model") != std::string::npos);
+  const bool compares = error != nullptr && error->text.find("in process 0") != std::string::npos;
   if (compares && 2 * raised.size() > ranks_with(facts, Kind::wrote).size() && raised.size() > 1) {
     culprits = {0};
   }

@@ -17,6 +17,7 @@ struct Mistake {
   const char* name;
   const char* cause;
   const char* advice;
+  FindingKind kind = FindingKind::crashed_rank;
 };
 
 constexpr Mistake mistakes[] = {
@@ -33,6 +34,11 @@ constexpr Mistake mistakes[] = {
      "RuntimeError: the data set has no statistics (raised from FileNotFoundError: [Errno 2] No such file or "
      "directory: 'no/such/file.pt')",
      "fix that error first"},
+    // All ranks raise these, and each names another one.
+    {"has_a_layer_more", "how many parameters need gradients", "the same model on every rank",
+     FindingKind::size_mismatch},
+    {"freezes_a_layer", "how many parameters need gradients", "frozen parameters",
+     FindingKind::size_mismatch},
 };
 
 }  // namespace
@@ -45,7 +51,7 @@ TEST_CASE("the log of a rank that raised says where its error began, and what to
       const fs::path folder =
           fs::path(ROLLCALL_SOURCE_DIR) / "tests/data/rank_errors" / release / mistake.name;
       const Diagnosis diagnosis = check::judge_dump(read_recordings({folder.string()}).job);
-      CHECK(diagnosis.finding.kind == FindingKind::crashed_rank);
+      CHECK(diagnosis.finding.kind == mistake.kind);
       CHECK(diagnosis.finding.culprits == RankSet{1});
       CHECK_THAT(diagnosis.finding.cause, Contains(mistake.cause));
       CHECK_THAT(diagnosis.finding.advice, Contains(mistake.advice));

@@ -30,6 +30,9 @@ constexpr std::string_view watchdog = "Watchdog caught collective operation time
 // The monitor of the watchdog, until torch 2.6 in two steps.
 constexpr std::array<std::string_view, 3> silent_watchdog = {
     "watchdog got stuck for ", "Heartbeat monitor timed out!", "detected no heartbeat of its watchdog"};
+constexpr std::string_view duplicate_gpu = "Duplicate GPU detected : rank ";  // NCCL's init.cc
+constexpr std::string_view models_differ =
+    "DDP expects same model across all ranks, but Rank ";          // reducer.cpp
 constexpr std::string_view repeated_by_ray = "x across cluster]";  // "[repeated 14x across cluster]"
 constexpr std::string_view running = "] Running collective: CollectiveFingerPrint(";
 constexpr std::string_view reached =
@@ -64,11 +67,11 @@ constexpr const char* any_collective = "collective";  // a call of which the log
 // Of the call that timed out: until torch 2.4, 2.5, and since 2.6.
 constexpr std::array<std::string_view, 3> at_work = {
     "imeout at NCCL work: ", "watchdog at work: ", "watchdog at work sequence id: "};
-constexpr std::array<std::string_view, 21> marks = {
-    not_destroyed,      "Communicators... (", missing_data,      mismatch,       barrier,      watchdog,
-    enqueued[0],        enqueued[1],          running,           reached,        expected,     not_joined,
-    launched,           missing_ranks,        never_joined,      watchdog_ended, not_finished, raised_by,
-    silent_watchdog[0], silent_watchdog[1],   silent_watchdog[2]};
+constexpr std::array<std::string_view, 23> marks = {
+    duplicate_gpu, models_differ, not_destroyed,      "Communicators... (", missing_data,      mismatch,
+    barrier,       watchdog,      enqueued[0],        enqueued[1],          running,           reached,
+    expected,      not_joined,    launched,           missing_ranks,        never_joined,      watchdog_ended,
+    not_finished,  raised_by,     silent_watchdog[0], silent_watchdog[1],   silent_watchdog[2]};
 
 bool is_rank(std::optional<std::int64_t> number) { return number && *number >= 0 && *number < ranks_max; }
 
@@ -120,6 +123,7 @@ class LineReader {
     read_barrier();
     read_barriers_cause();
     read_watchdog();
+    read_setup();
     read_cause();
     read_stack();
     read_desync();
@@ -324,6 +328,38 @@ class LineReader {
       const std::optional<Kind> kind = has("Watchdog caught") ? std::nullopt : kind_of_error(error);
       if (kind && *kind != Kind::gave_up) {
         add(*kind, RankSet{rank}).text = error.substr(0, error_max);
+      }
+    }
+  }
+
+  // "Duplicate GPU detected : rank 2 and rank 0 both on CUDA device 1000", "Rank 3 has 2 params, while rank 2 has
+  // inconsistent 4 params.": the first rank is the one that writes, and both count within a group.
+  void read_setup() {
+    const auto is_own = [this](std::optional<Rank> named) { return named && (rank_ < 0 || rank_ == *named); };
+    if (has(duplicate_gpu)) {
+      const std::optional<Rank> rank = rank_after(line_, duplicate_gpu);
+      const std::optional<Rank> other = rank_after(line_, " and rank ");
+      LogFact& fact = add(Kind::shared_gpu, is_own(rank) && other ? RankSet({*rank, *other}) : RankSet());
+      const std::size_t bus = line_.find("CUDA device ");
+      fact.text = bus == line_.npos
+                      ? ""
+                      : std::string(line_.substr(
+                            bus + 12, line_.find_first_not_of("0123456789abcdef", bus + 12) - bus - 12));
+    }
+    if (const std::size_t place = line_.find(models_differ); place != line_.npos) {
+      const std::string_view text = line_.substr(place);
+      const std::optional<Rank> rank = rank_after(text, models_differ);
+      const std::optional<Rank> other = rank_after(text, "while rank ");
+      const std::optional<std::int64_t> count = number_after(text, " has ");
+      const std::optional<std::int64_t> others = number_after(text, "inconsistent ");
+      if (!rank || !other || !count || !others) {
+        return;  // the line is cut
+      }
+      add(Kind::model, RankSet{rank_ < 0 ? *rank : rank_}).count = *count;
+      if (is_own(rank)) {
+        LogFact& fact = add(Kind::model, RankSet{*other});
+        fact.count = *others;
+        fact.text = fmt::format("rank {}", *rank);
       }
     }
   }

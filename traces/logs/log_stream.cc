@@ -135,11 +135,13 @@ Prefix known_prefix(std::string_view line) {
   const std::size_t close = line.substr(0, name_max).find(']');
   const std::string_view name = line.substr(1, close == std::string_view::npos ? 0 : close - 1);
   const std::string_view rest = line.substr(name.size() + 1);
-  for (const std::string_view stream : {"]<stdout>:", "]<stderr>:"}) {  // Open MPI: [job,rank]
+  for (const std::string_view stream :
+       {"]<stdout>:", "]<stderr>:"}) {  // Open MPI: [job,rank]; on SageMaker with names
     if (const std::size_t comma = name.find(',');
         comma != std::string_view::npos && rest.starts_with(stream)) {
       const std::size_t blank = rest.substr(stream.size()).starts_with(' ') ? 1 : 0;
-      return {name.size() + 1 + stream.size() + blank, rank_after(name, ",").value_or(-1)};
+      const std::optional<Rank> named = rank_after(name, ",mpirank:");
+      return {name.size() + 1 + stream.size() + blank, named ? *named : rank_after(name, ",").value_or(-1)};
     }
   }
   if (!rest.starts_with("]:")) {

@@ -14,7 +14,7 @@ sys.path.insert(0, str(HERE.parents[1] / "scripts"))
 import ranks as starter
 
 MISTAKES = ["worker_killed", "worker_bus_error", "worker_exits", "worker_raises", "leaves_out", "uses_twice", "memory",
-            "many_files", "full_disk", "raises_from"]
+            "many_files", "full_disk", "raises_from", "has_a_layer_more", "freezes_a_layer"]
 SECONDS = 40
 
 

@@ -35,6 +35,10 @@ class Net(torch.nn.Module):
         self.mistake = mistake
         self.first = torch.nn.Linear(32, 32)
         self.second = torch.nn.Linear(32, 8)
+        if mistake == "has_a_layer_more":
+            self.third = torch.nn.Linear(8, 8)
+        if mistake == "freezes_a_layer":
+            self.first.requires_grad_(False)
 
     def forward(self, x):
         if self.mistake == "uses_twice":

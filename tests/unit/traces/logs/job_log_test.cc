@@ -143,6 +143,47 @@ TEST_CASE("a timeout after which the writer's group has nothing left is of anoth
   CHECK(diagnosis_of(folder).finding.culprits.empty());
 }
 
+TEST_CASE("ranks that share a GPU are named, unless they count within a group", "[traces]") {
+  const auto line = [](int writer, int rank, int other, const char* bus) {
+    return fmt::format("[rank{}]: Duplicate GPU detected : rank {} and rank {} both on CUDA device {}\n",
+                       writer, rank, other, bus);
+  };
+  const Folder folder;
+  folder.write("job.err", line(2, 2, 0, "1000") + line(3, 3, 2, "1000") + line(8, 8, 9, "1000"));
+  Diagnosis diagnosis = diagnosis_of(folder);
+  CHECK(diagnosis.finding.kind == FindingKind::duplicate_gpu);
+  CHECK(diagnosis.finding.culprits == RankSet{0, 2, 3});  // those of another machine have another GPU
+  CHECK(diagnosis.confidence == Diagnosis::Confidence::high);
+  folder.write("job.err", line(6, 2, 0, "1000"));
+  diagnosis = diagnosis_of(folder);
+  CHECK(diagnosis.finding.culprits.empty());
+  CHECK_THAT(diagnosis.finding.headline, Contains("ranks of one group use one GPU"));
+}
+
+TEST_CASE("a rank whose number of parameters did not arrive may have failed, and its own error comes first",
+          "[traces]") {
+  const auto line = [](int rank) {
+    return fmt::format(
+        "[rank{0}]: RuntimeError: DDP expects same model across all ranks, but Rank {0} has 161 params, "
+        "while rank 0 "
+        "has inconsistent 0 params.\n",
+        rank);
+  };
+  const Folder folder;
+  folder.write("job.err", line(1) + line(2));
+  Diagnosis diagnosis = diagnosis_of(folder);
+  CHECK(diagnosis.finding.culprits == RankSet{0});
+  CHECK(diagnosis.confidence == Diagnosis::Confidence::low);
+  const std::string traceback =
+      "[rank0]: Traceback (most recent call last):\n[rank0]:   File \"train.py\", line 9, in <module>\n"
+      "[rank0]:     load()\n[rank0]: KeyError: 'weights'\n";
+  folder.write("job.err", traceback + line(1) + line(2));
+  diagnosis = diagnosis_of(folder);
+  CHECK(diagnosis.finding.kind == FindingKind::crashed_rank);
+  CHECK(diagnosis.finding.culprits == RankSet{0});
+  CHECK_THAT(diagnosis.finding.cause, Contains("KeyError"));
+}
+
 TEST_CASE("a call of one job of Ray is not compared with those of another", "[traces]") {
   const auto line = [](const char* job, int rank, int enqueued) {
     return fmt::format(

@@ -29,6 +29,7 @@ TEST_CASE("the lines of a console are told apart by the prefixes of launchers", 
   CHECK(texts_of("[rank1]: a\n[rank0]:[E1] b\n[rank1]: c\n") == Texts{{0, "[E1] b|"}, {1, "a|c|"}});
   CHECK(texts_of("3: a\n11: b\n3:   c\n") == Texts{{3, "a|  c|"}, {11, "b|"}});              // srun --label
   CHECK(texts_of("[1,3]<stderr>:a\n[1,11]<stdout>:b\n") == Texts{{3, "a|"}, {11, "b|"}});    // mpirun
+  CHECK(texts_of("[1,mpirank:9,algo-2]<stderr>:a\n") == Texts{{9, "a|"}});                   // SageMaker
   CHECK(texts_of("2026-11-25T10:00:01.5Z stderr F [rank2]: a\n") == Texts{{2, "a|"}});       // containers
   CHECK(texts_of("[default0]:a\n[default1]:b\n[default0]:c\n") == Texts{{-1, "a|c|/b|/"}});  // torchrun --tee
   CHECK(texts_of("a\n[rank1]: b\n", 4) == Texts{{1, "b|"}, {4, "a|"}});                      // a rank's file

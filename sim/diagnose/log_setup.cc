@@ -1,0 +1,142 @@
+// Judges what keeps a job from starting: ranks that share a GPU, and models that differ.
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "sim/diagnose/log_calls.h"
+#include "sim/diagnose/log_ranks.h"
+#include "sim/wording/phrasing.h"
+
+namespace rollcall::check {
+
+namespace {
+
+using Kind = LogFact::Kind;
+using Confidence = Diagnosis::Confidence;
+
+constexpr const char* advice_on_gpus =
+    "call torch.cuda.set_device(LOCAL_RANK) before the first call, let every rank see its own GPU "
+    "(CUDA_VISIBLE_DEVICES), and start no more ranks on a machine than it has GPUs";
+
+// How many parameters the model of each rank has. What a rank says of itself counts more than what others say of it.
+using Models = std::map<Rank, const LogFact*>;
+
+Models models_in(const std::vector<LogFact>& facts) {
+  Models models;
+  for (const LogFact& fact : facts) {
+    if (fact.kind == Kind::model) {
+      const LogFact*& known = models[fact.ranks.first()];
+      known = known == nullptr || (fact.text.empty() && !known->text.empty()) ? &fact : known;
+    }
+  }
+  return models;
+}
+
+std::string model_phrase(const RankSet& ranks, std::int64_t count) {
+  return fmt::format("{} with {} {}", ranks_phrase(ranks), count, count == 1 ? "parameter" : "parameters");
+}
+
+// Ranks of which the others have the number 0, and which do not say themselves that they have no parameters.
+Diagnosis without_number(const Models& models, const RankSet& ranks) {
+  const LogFact& shown = *models.at(ranks.first());
+  Diagnosis diagnosis = diagnosis_of(FindingKind::size_mismatch, Confidence::low, ranks);
+  diagnosis.alternatives = {FindingKind::crashed_rank, FindingKind::duplicate_gpu};
+  diagnosis.finding.headline =
+      fmt::format("{} has heard of no parameters on {}", shown.text, ranks_phrase(ranks));
+  diagnosis.finding.cause =
+      "no parameter needs gradients there, or the number did not arrive: the process has failed, or shares a "
+      "GPU";
+  diagnosis.finding.advice =
+      fmt::format("read the log of {} for an error before this one; {}", ranks_phrase(ranks), advice_on_gpus);
+  diagnosis.evidence.push_back(
+      fmt::format("{}: {} names {}", shown.place(), shown.text, ranks_phrase(ranks)));
+  diagnosis.would_settle.push_back(fmt::format("the log of {}", ranks_phrase(ranks)));
+  return diagnosis;
+}
+
+Diagnosis differing(const Models& models, const std::map<std::int64_t, RankSet>& counts, const RankSet& all) {
+  const Sides sides = sides_of(counts);
+  const LogFact& theirs = *models.at(sides.other);
+  const LogFact& usual = *models.at(sides.usual);
+  RankSet known;
+  for (const auto& [count, ranks] : counts) {
+    known.insert(ranks);
+  }
+  const Confidence confidence = sides.tie             ? Confidence::low
+                                : known.contains(all) ? Confidence::high
+                                                      : Confidence::medium;
+  Diagnosis diagnosis = diagnosis_of(FindingKind::size_mismatch, confidence, sides.odd);
+  diagnosis.finding.tie = sides.tie;
+  diagnosis.finding.headline =
+      fmt::format("the models differ: {}, {}", model_phrase(counts.at(theirs.count), theirs.count),
+                  model_phrase(counts.at(usual.count), usual.count));
+  diagnosis.finding.cause =
+      "DistributedDataParallel compares how many parameters need gradients on each rank";
+  diagnosis.finding.advice =
+      "build the same model on every rank: look for layers, classes, a vocabulary or frozen parameters that "
+      "depend on the rank or on its data";
+  diagnosis.evidence = {fmt::format("{}: {}", theirs.place(), model_phrase(theirs.ranks, theirs.count)),
+                        fmt::format("{}: {}", usual.place(), model_phrase(usual.ranks, usual.count))};
+  return diagnosis;
+}
+
+}  // namespace
+
+RankSet ranks_that_compared(const std::vector<LogFact>& facts) {
+  RankSet ranks;
+  for (const LogFact& fact : facts) {
+    ranks.insert(fact.kind == Kind::model && fact.text.empty() ? fact.ranks : RankSet());
+  }
+  return ranks;
+}
+
+std::optional<Diagnosis> judge_shared_gpus(const std::vector<LogFact>& facts) {
+  const auto first = std::ranges::find(facts, Kind::shared_gpu, &LogFact::kind);
+  if (first == facts.end()) {
+    return std::nullopt;
+  }
+  // NCCL names pairs. Those of another machine may have a GPU on a bus with this number, too.
+  RankSet ranks = first->ranks;
+  for (std::size_t known = 0; known < ranks.size();) {
+    known = ranks.size();
+    for (const LogFact& fact : facts) {
+      const bool is_one_more =
+          fact.kind == Kind::shared_gpu && fact.text == first->text && ranks.meets(fact.ranks);
+      ranks.insert(is_one_more ? fact.ranks : RankSet());
+    }
+  }
+  Diagnosis diagnosis =
+      diagnosis_of(FindingKind::duplicate_gpu, ranks.empty() ? Confidence::low : Confidence::high, ranks);
+  diagnosis.finding.headline = fmt::format(
+      "{} use one GPU, on bus {}", ranks.empty() ? "ranks of one group" : ranks_phrase(ranks), first->text);
+  diagnosis.finding.cause = "NCCL refuses to make a communicator of processes that share a GPU";
+  diagnosis.finding.advice = advice_on_gpus;
+  diagnosis.evidence.push_back(fmt::format("{}: NCCL says \"Duplicate GPU detected\"", first->place()));
+  return diagnosis;
+}
+
+std::optional<Diagnosis> judge_models(const std::vector<LogFact>& facts) {
+  const Models models = models_in(facts);
+  std::map<std::int64_t, RankSet> counts;
+  RankSet unheard;
+  for (const auto& [rank, fact] : models) {
+    const bool is_heard = fact->count > 0 || fact->text.empty();
+    is_heard ? counts[fact->count].insert(fact->ranks) : unheard.insert(fact->ranks);
+  }
+  const RankSet compared = ranks_that_compared(facts);
+  const bool has_own_error = std::ranges::any_of(facts, [&](const LogFact& fact) {
+    return fact.kind == Kind::raised && !compared.contains(fact.ranks);
+  });
+  if (has_own_error || (counts.size() < 2 && unheard.empty())) {
+    return std::nullopt;
+  }
+  return counts.size() < 2 ? without_number(models, unheard)
+                           : differing(models, counts, ranks_with(facts, Kind::wrote));
+}
+
+}  // namespace rollcall::check
