@@ -78,6 +78,20 @@ constexpr std::array<ErrorAdvice, 9> rows_of_ends = {{
     {"SIGABRT", "read what the rank printed last: an assertion, or an exception of C++, ended it"},
 }};
 
+// The words are those of Python's signal module and of Slurm's slurmstepd.
+constexpr std::array<ErrorAdvice, 5> rows_of_stops = {{
+    {"SIGHUP",
+     "the terminal, or the connection to it, was closed: start the job with sbatch, tmux or setsid, so that "
+     "it "
+     "does not end with them"},
+    {"SIGINT", "somebody pressed Ctrl-C, or a script sent this signal"},
+    {"TIME LIMIT",
+     "ask for more time (--time), or save a checkpoint before it is over (--signal=B:USR1@300) and requeue"},
+    {"PREEMPTION",
+     "another job needed the machines: save checkpoints, and let Slurm requeue the job (--requeue)"},
+    {"NODE FAILURE", "a machine failed: sinfo -R says why; leave it out (--exclude)"},
+}};
+
 template <typename Rows>
 std::string advice_in(const Rows& rows, std::string_view text, std::string_view otherwise) {
   const auto row = std::ranges::find_if(
@@ -96,6 +110,13 @@ std::string advice_on_end(std::string_view text) {
       rows_of_ends, text,
       "read what the rank printed last, and the kernel's log for a kill; the errors of the other ranks "
       "follow from it");
+}
+
+std::string advice_on_stopped_job(std::string_view text) {
+  return advice_in(
+      rows_of_stops, text,
+      "ask what ended it: the scheduler (sacct -j JOB, kubectl describe pod), the kernel's log, or whoever "
+      "ran scancel or kill");
 }
 
 std::string advice_on_nccl_failure(std::string_view text) {

@@ -283,6 +283,10 @@ std::optional<Diagnosis> judge_errors(const std::vector<LogFact>& facts) {
         fmt::format("the {} of {} failed first{}", is_plural(culprits) ? "processes" : "process",
                     ranks_phrase(culprits), is_plural(culprits) ? " on their machines" : "");
     diagnosis.finding.advice = advice_on_end(shown.text);
+  } else if (tie) {
+    diagnosis.finding.headline = fmt::format("nothing says which of {} failed first", ranks_phrase(culprits));
+    diagnosis.finding.advice =
+        "read what each of them printed: the earliest error is the cause of the others";
   } else {
     diagnosis.finding.headline =
         fmt::format("{} failed with {}", ranks_phrase(culprits),
@@ -295,7 +299,8 @@ std::optional<Diagnosis> judge_errors(const std::vector<LogFact>& facts) {
   }
   if (root != nullptr && root->ranks == culprits) {
     diagnosis.evidence.push_back(
-        fmt::format("{}: the launcher saw it fail first: {}", root->place(), root->text));
+        fmt::format("{}: the launcher {}: {}", root->place(),
+                    root->ranks.size() > 1 ? "names them together" : "saw it fail first", root->text));
     if (const RankSet later = difference(of_launchers, roots); !later.empty() && !tie) {
       diagnosis.evidence.push_back(fmt::format(
           "another launcher saw {} fail first on its machine: that was later, or follows from this",

@@ -64,11 +64,13 @@ std::optional<Diagnosis> judge_stuck_watchdogs(const std::vector<LogFact>& facts
 std::optional<Diagnosis> judge_silence(const std::vector<LogFact>& facts);
 // log_store_barrier.cc.
 std::optional<Diagnosis> judge_store_barriers(const std::vector<LogFact>& facts);
-// log_setup.cc: what keeps a job from starting.
+// log_setup.cc: what no call is to blame for.
 // Ranks whose DDP found that another one's model differs: that is not an error of their own.
 RankSet ranks_that_compared(const std::vector<LogFact>& facts);
 std::optional<Diagnosis> judge_shared_gpus(const std::vector<LogFact>& facts);
 std::optional<Diagnosis> judge_models(const std::vector<LogFact>& facts);
+// Of a job that something outside it has ended. Accuses no rank.
+std::optional<Diagnosis> judge_stopped_job(const std::vector<LogFact>& facts);
 // log_stacks.cc.
 std::optional<Diagnosis> judge_host_stacks(const std::vector<LogFact>& facts);
 std::optional<Diagnosis> judge_devices(const std::vector<LogFact>& facts);

@@ -1,4 +1,4 @@
-// Judges what keeps a job from starting: ranks that share a GPU, and models that differ.
+// Judges what no call is to blame for: ranks that share a GPU, models that differ, jobs that were ended from outside.
 
 #include <algorithm>
 #include <map>
@@ -8,7 +8,9 @@
 
 #include <fmt/core.h>
 
+#include "sim/diagnose/error_advice.h"
 #include "sim/diagnose/log_calls.h"
+#include "sim/diagnose/log_judge.h"
 #include "sim/diagnose/log_ranks.h"
 #include "sim/wording/phrasing.h"
 
@@ -117,6 +119,21 @@ std::optional<Diagnosis> judge_shared_gpus(const std::vector<LogFact>& facts) {
   diagnosis.finding.cause = "NCCL refuses to make a communicator of processes that share a GPU";
   diagnosis.finding.advice = advice_on_gpus;
   diagnosis.evidence.push_back(fmt::format("{}: NCCL says \"Duplicate GPU detected\"", first->place()));
+  return diagnosis;
+}
+
+std::optional<Diagnosis> judge_stopped_job(const std::vector<LogFact>& facts) {
+  const auto stop = std::ranges::find(facts, Kind::stopped_job, &LogFact::kind);
+  if (stop == facts.end() || log_shows_failure(facts)) {
+    return std::nullopt;
+  }
+  Diagnosis diagnosis = diagnosis_of(FindingKind::no_fault, Confidence::low, {});
+  diagnosis.may_be_healthy = true;
+  diagnosis.finding.headline =
+      "the job was ended from outside, and nothing that was read says that a rank failed";
+  diagnosis.finding.cause = stop->text;
+  diagnosis.finding.advice = advice_on_stopped_job(stop->text);
+  diagnosis.evidence.push_back(fmt::format("{}: {}", stop->place(), stop->text));
   return diagnosis;
 }
 

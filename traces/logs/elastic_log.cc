@@ -28,6 +28,8 @@ constexpr std::string_view torchruns = "failed (exitcode: ";
 constexpr std::string_view deepspeeds = "] exits with return code = ";
 constexpr std::string_view died = "died with <Signals.";
 constexpr std::string_view torch_launchs = "' died with <Signals.";
+constexpr std::string_view told_to_end = " death signal, shutting down workers";  // torchrun's agent
+constexpr std::string_view slurms = "slurmstepd: error: *** ";  // "... STEP 7.0 ON n1 CANCELLED AT ..."
 
 // "time      : 2024-09-11_09:17:31", in seconds since 1970; 0 if it is something else.
 std::int64_t time_in(std::string_view text) {
@@ -58,7 +60,7 @@ struct End {
   std::string_view before_text;
   bool is_local = false;  // the rank is one on its machine
 };
-constexpr std::array<End, 6> ends = {{{sruns, " task ", ": "},
+constexpr std::array<End, 6> ends = {{{sruns, " task", ": "},
                                       {mpiruns, mpiruns, " exited on "},
                                       {lightnings, "[rank: ", " terminated with "},
                                       {torchruns, "local_rank: ", torchruns, true},
@@ -77,6 +79,51 @@ std::string text_of_end(std::string_view text) {
     return fmt::format("died with {}", text.substr(died.size(), text.find(':') - died.size()));
   }
   return std::string(without_blanks(text));
+}
+
+// The ranks of "task 14: " or "tasks 8-13,15: ".
+std::optional<RankSet> tasks_in(std::string_view line) {
+  const std::size_t word = line.find(" task");
+  const std::size_t begin = word == line.npos ? word : line.find(' ', word + 1);
+  const std::size_t colon = begin == line.npos ? begin : line.find(": ", begin);
+  if (colon == line.npos) {
+    return std::nullopt;
+  }
+  RankSet ranks;
+  for (std::string_view rest = line.substr(begin + 1, colon - begin - 1); !rest.empty();) {
+    const std::string_view part = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(part.size() + 1, rest.size()));
+    const std::optional<Rank> first = rank_after(part, "");
+    const std::size_t dash = part.find('-');
+    const std::optional<Rank> last = dash == part.npos ? first : rank_after(part.substr(dash + 1), "");
+    if (!first || !last || *last < *first) {
+      return std::nullopt;
+    }
+    ranks.insert(RankSet::range(*first, *last));
+  }
+  return ranks.empty() ? std::nullopt : std::optional(std::move(ranks));
+}
+
+// What ended a job from outside; empty if the line does not say that.
+std::string stop_in(std::string_view line) {
+  constexpr std::array<std::pair<std::int64_t, std::string_view>, 3> signals = {
+      {{1, "SIGHUP"}, {2, "SIGINT"}, {15, "SIGTERM"}}};
+  if (const std::size_t place = line.find(told_to_end); place != line.npos) {
+    const std::size_t blank = line.substr(0, place).rfind(' ');
+    const std::optional<std::int64_t> number = number_at(line.substr(blank == line.npos ? 0 : blank + 1));
+    const auto known =
+        std::ranges::find(signals, number.value_or(0), &std::pair<std::int64_t, std::string_view>::first);
+    return fmt::format("torchrun received {}",
+                       known == signals.end() ? fmt::format("signal {}", number.value_or(0)) : known->second);
+  }
+  const std::size_t slurm = line.find(slurms);
+  const std::size_t cancelled = slurm == line.npos ? slurm : line.find("CANCELLED", slurm);
+  if (cancelled == line.npos) {
+    return "";
+  }
+  const std::size_t due = line.find(" DUE TO ", cancelled);
+  const std::string_view why = due == line.npos ? "" : line.substr(due, line.find(" ***", due) - due);
+  return fmt::format("Slurm: CANCELLED{}", why);
 }
 
 // The error of a process that failed. If it is about another rank, that one failed first.
@@ -174,13 +221,14 @@ std::vector<LogFact> read_elastic_summary(const LogStream& log) {
 }
 
 bool looks_like_launcher_log(std::string_view bytes) {
-  return std::ranges::any_of(
-      ends, [bytes](const End& end) { return bytes.find(end.mark) != std::string_view::npos; });
+  const auto has = [bytes](std::string_view mark) { return bytes.find(mark) != std::string_view::npos; };
+  return has(told_to_end) || has(slurms) || std::ranges::any_of(ends, has, &End::mark);
 }
 
 // "srun: error: node3: task 3: Segmentation fault", "mpirun noticed that process rank 3 with PID 71 on node n exited on
 // signal 9 (Killed).", "[rank: 1] Child process with PID 42 terminated with code -11." The others end because of it:
-// srun lists them together, "tasks 0-2: Exited with exit code 1". "['python', '--local_rank=1', ...] exits with return
+// srun lists them together, "tasks 0-2: Exited with exit code 1"; if it lists nobody before, no rank is the first.
+// "['python', '--local_rank=1', ...] exits with return
 // code = -11", "Command '[..., '--local_rank=7']' died with <Signals.SIGSEGV: 11>".
 std::vector<LogFact> read_launcher_log(const LogStream& log) {
   std::vector<LogFact> facts;
@@ -198,13 +246,16 @@ std::vector<LogFact> read_launcher_log(const LogStream& log) {
           place == std::string_view::npos ? place : line.find(end.before_text, after_rank);
       const std::optional<Rank> rank =
           place == std::string_view::npos ? std::nullopt : rank_after(line, end.before_rank);
-      if (!rank || text == std::string_view::npos ||
+      const std::optional<RankSet> ranks = end.mark == sruns ? tasks_in(line)
+                                           : rank            ? std::optional(RankSet{*rank})
+                                                             : std::nullopt;
+      if (!ranks || text == std::string_view::npos ||
           line.find("Terminated", text) != std::string_view::npos) {
         continue;
       }
       LogFact& fact = facts.emplace_back();
       fact.kind = LogFact::Kind::first_to_fail;
-      fact.ranks = RankSet{*rank};
+      fact.ranks = *ranks;
       fact.text = text_of_end(line.substr(text + (end.mark == sruns ? 2 : 0)));
       fact.is_local = end.is_local;
       fact.line = number;
@@ -215,7 +266,20 @@ std::vector<LogFact> read_launcher_log(const LogStream& log) {
   if (!std::ranges::all_of(facts, is_answer)) {
     std::erase_if(facts, is_answer);
   }
+  if (facts.size() > 1 && facts.front().ranks.size() > 1) {
+    for (const LogFact& fact : facts) {
+      facts.front().ranks.insert(fact.ranks);
+    }
+  }
   facts.resize(std::min<std::size_t>(facts.size(), 1));
+  for (const auto& [number, line] : log.lines) {
+    if (std::string stop = stop_in(line); facts.empty() && !stop.empty()) {
+      LogFact& fact = facts.emplace_back();
+      fact.kind = LogFact::Kind::stopped_job;
+      fact.text = std::move(stop);
+      fact.line = number;
+    }
+  }
   return facts;
 }
 

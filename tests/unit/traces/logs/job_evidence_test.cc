@@ -458,6 +458,53 @@ TEST_CASE("a stack that changed while it was read is not compared with others fr
   CHECK(fact.frames.empty());
 }
 
+TEST_CASE("a job that a signal or the scheduler ended accuses no rank, and says what ended it", "[job-log]") {
+  const auto judge = [](const std::string& log) {
+    const test::Folder folder;
+    folder.write("job.log", log);
+    return diagnosis_of(folder.path());
+  };
+  const std::string signal =
+      "W0920 09:10:41.194000 84933 site-packages/torch/distributed/elastic/agent/server/api.py:719] Received "
+      "1 death "
+      "signal, shutting down workers\n";
+  const Diagnosis hung_up = judge(signal);
+  CHECK(hung_up.finding.culprits.empty());
+  CHECK(hung_up.finding.cause == "torchrun received SIGHUP");
+  CHECK_THAT(hung_up.finding.advice, Contains("tmux"));
+  const Diagnosis out_of_time = judge(
+      "50%|##### slurmstepd: error: *** STEP 6053.0 ON n1 CANCELLED AT 2024-04-23T12:18:08 DUE TO TIME LIMIT "
+      "***\n"
+      "srun: error: n1: task 0: Terminated\n");
+  CHECK(out_of_time.finding.cause == "Slurm: CANCELLED DUE TO TIME LIMIT");
+  CHECK_THAT(out_of_time.finding.advice, Contains("--time"));
+  // That may be why it was ended.
+  const Diagnosis raised = judge(
+      "[rank2]: Traceback (most recent call last):\n[rank2]:   File \"t.py\", line 4, in f\n"
+      "[rank2]: KeyError: 'x'\n" +
+      signal);
+  CHECK(raised.finding.culprits == RankSet{2});
+}
+
+TEST_CASE("where srun names many ranks first, none of them is the one that failed", "[job-log]") {
+  const auto judge = [](const std::string& log) {
+    const test::Folder folder;
+    folder.write("job.log", log);
+    return diagnosis_of(folder.path());
+  };
+  const Diagnosis many = judge(
+      "srun: error: n0: tasks 2-7: Exited with exit code 1\nsrun: error: n1: tasks 8-13,15: Exited with exit "
+      "code 1\n"
+      "srun: error: n1: task 14: Exited with exit code 1\n");
+  CHECK(many.finding.culprits == RankSet::range(2, 15));
+  CHECK(many.finding.tie);
+  CHECK(many.confidence == Diagnosis::Confidence::low);
+  const Diagnosis one = judge(
+      "srun: error: n1: task 14: Exited with exit code 1\nsrun: error: n0: tasks 2-7: Exited with exit code "
+      "1\n");
+  CHECK(one.finding.culprits == RankSet{14});
+}
+
 // As py-spy shows them on GPUs (huggingface/accelerate#3104).
 TEST_CASE("a program that waits in backward is where the thread of autograd is", "[job-log]") {
   const auto stack_in = [](const std::string& hook) {
