@@ -20,6 +20,7 @@ struct LogFact {
     told_of_timeout,  // likewise, and neither the call nor its group is known
     watchdog_stuck,   // the watchdog of this rank has done nothing for `count` seconds; 0: unknown
     repeated,         // Ray left out lines of other ranks that are like this one
+    lost_store,       // the process that serves the store had ended before this rank
     stopped_job,      // a launcher, or the scheduler, ended the job without a reason in it; `text` says how
     shared_gpu,       // NCCL: these ranks have one GPU; `text` has its bus. Empty: they count within a group
     model,            // DDP: this rank's model has `count` parameters that need gradients; `text`: who says so

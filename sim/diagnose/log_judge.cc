@@ -95,7 +95,7 @@ class LogJudge {
     }
     for (const auto judge :
          {judge_store_barriers, judge_silence, judge_host_stacks, judge_devices, judge_logged_errors,
-          judge_nccl_failures, judge_unplaced_errors, judge_stuck_watchdogs, judge_stopped_job}) {
+          judge_nccl_failures, judge_unplaced_errors, judge_stuck_watchdogs, judge_stopped_job, judge_lost_store}) {
       if (std::optional<Diagnosis> diagnosis = judge(facts_)) {
         return diagnosis;
       }

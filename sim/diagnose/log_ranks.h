@@ -69,6 +69,8 @@ std::optional<Diagnosis> judge_store_barriers(const std::vector<LogFact>& facts)
 RankSet ranks_that_compared(const std::vector<LogFact>& facts);
 std::optional<Diagnosis> judge_shared_gpus(const std::vector<LogFact>& facts);
 std::optional<Diagnosis> judge_models(const std::vector<LogFact>& facts);
+// Of ranks that outlived the process that serves the store. Accuses no rank.
+std::optional<Diagnosis> judge_lost_store(const std::vector<LogFact>& facts);
 // Of a job that something outside it has ended. Accuses no rank.
 std::optional<Diagnosis> judge_stopped_job(const std::vector<LogFact>& facts);
 // log_stacks.cc.

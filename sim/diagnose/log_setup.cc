@@ -137,6 +137,29 @@ std::optional<Diagnosis> judge_stopped_job(const std::vector<LogFact>& facts) {
   return diagnosis;
 }
 
+std::optional<Diagnosis> judge_lost_store(const std::vector<LogFact>& facts) {
+  const RankSet ranks = ranks_with(facts, Kind::lost_store);
+  if (ranks.empty() || log_shows_failure(facts)) {
+    return std::nullopt;
+  }
+  const bool is_rank_0s = !ranks.contains(0);
+  Diagnosis diagnosis = diagnosis_of(FindingKind::no_fault, Confidence::low, {});
+  diagnosis.may_be_healthy = true;
+  diagnosis.finding.headline =
+      fmt::format("the process that serves the store ended before {}, and nothing that was read says why",
+                  ranks_phrase(ranks));
+  diagnosis.finding.cause = is_rank_0s ? "rank 0 serves the store, or torchrun on the first machine"
+                                       : "torchrun on the first machine serves the store";
+  diagnosis.finding.advice =
+      fmt::format("read what {} printed last: an error, a signal, or an end without waiting for the others",
+                  is_rank_0s ? "these two" : "it and the ranks there");
+  diagnosis.evidence.push_back(
+      fmt::format("{}: the store of {} does not answer any more",
+                  std::ranges::find(facts, Kind::lost_store, &LogFact::kind)->place(), ranks_phrase(ranks)));
+  diagnosis.would_settle.push_back("the logs of all ranks, and of torchrun on the first machine");
+  return diagnosis;
+}
+
 std::optional<Diagnosis> judge_models(const std::vector<LogFact>& facts) {
   const Models models = models_in(facts);
   std::map<std::int64_t, RankSet> counts;

@@ -30,6 +30,10 @@ constexpr std::string_view watchdog = "Watchdog caught collective operation time
 // The monitor of the watchdog, until torch 2.6 in two steps.
 constexpr std::array<std::string_view, 3> silent_watchdog = {
     "watchdog got stuck for ", "Heartbeat monitor timed out!", "detected no heartbeat of its watchdog"};
+// Of the monitor, which looks into the store: until torch 2.5, and since.
+constexpr std::array<std::string_view, 2> store_is_gone = {
+    "Failed to get exception dump flag from the global store",
+    "maybe TCPStore server has shut down too early"};
 constexpr std::string_view duplicate_gpu = "Duplicate GPU detected : rank ";  // NCCL's init.cc
 constexpr std::string_view models_differ =
     "DDP expects same model across all ranks, but Rank ";          // reducer.cpp
@@ -67,11 +71,31 @@ constexpr const char* any_collective = "collective";  // a call of which the log
 // Of the call that timed out: until torch 2.4, 2.5, and since 2.6.
 constexpr std::array<std::string_view, 3> at_work = {
     "imeout at NCCL work: ", "watchdog at work: ", "watchdog at work sequence id: "};
-constexpr std::array<std::string_view, 23> marks = {
-    duplicate_gpu, models_differ, not_destroyed,      "Communicators... (", missing_data,      mismatch,
-    barrier,       watchdog,      enqueued[0],        enqueued[1],          running,           reached,
-    expected,      not_joined,    launched,           missing_ranks,        never_joined,      watchdog_ended,
-    not_finished,  raised_by,     silent_watchdog[0], silent_watchdog[1],   silent_watchdog[2]};
+constexpr std::array<std::string_view, 25> marks = {duplicate_gpu,
+                                                    models_differ,
+                                                    not_destroyed,
+                                                    "Communicators... (",
+                                                    missing_data,
+                                                    mismatch,
+                                                    barrier,
+                                                    watchdog,
+                                                    enqueued[0],
+                                                    enqueued[1],
+                                                    running,
+                                                    reached,
+                                                    expected,
+                                                    not_joined,
+                                                    launched,
+                                                    missing_ranks,
+                                                    never_joined,
+                                                    watchdog_ended,
+                                                    not_finished,
+                                                    raised_by,
+                                                    silent_watchdog[0],
+                                                    silent_watchdog[1],
+                                                    silent_watchdog[2],
+                                                    store_is_gone[0],
+                                                    store_is_gone[1]};
 
 bool is_rank(std::optional<std::int64_t> number) { return number && *number >= 0 && *number < ranks_max; }
 
@@ -285,6 +309,9 @@ class LineReader {
     }
     if (std::ranges::any_of(silent_watchdog, [this](std::string_view word) { return has(word); })) {
       add(Kind::watchdog_stuck, RankSet{rank}).count = number_after(line_, silent_watchdog[0]).value_or(0);
+    }
+    if (has(store_is_gone[0]) || has(store_is_gone[1])) {
+      add(Kind::lost_store, RankSet{rank});
     }
     if (has(not_destroyed)) {
       add(Kind::left, RankSet{rank});
