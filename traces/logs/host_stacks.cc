@@ -174,9 +174,10 @@ bool looks_like_host_stacks(std::string_view bytes) {
   if (bytes.find('\0') != std::string_view::npos) {
     return false;
   }
-  const bool is_py_spys = bytes.starts_with("Process ") || bytes.find("\nProcess ") != std::string_view::npos;
-  return bytes.find(recent_first) != std::string_view::npos ||
-         (is_py_spys && bytes.find("\nThread ") != std::string_view::npos);
+  const auto has = [bytes](std::string_view text) { return bytes.find(text) != std::string_view::npos; };
+  const bool is_py_spys = bytes.starts_with("Process ") || has("\nProcess ");
+  const bool has_no_title = has("): \"MainThread\"");  // people copy py-spy's lines without the first one
+  return has(recent_first) || has_no_title || (is_py_spys && has("\nThread "));
 }
 
 check::DumpStack program_stack(std::string_view bytes) {

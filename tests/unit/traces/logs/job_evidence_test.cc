@@ -523,6 +523,8 @@ TEST_CASE("a program that waits in backward is where the thread of autograd is",
   CHECK(fact.site == "hooks.py:9");
   CHECK(fact.frames.front() == "<module> at train.py:12");
   CHECK(only_fact(stack_in(""), 0, "rank_0.txt").op == "backward");
+  const std::string untitled = stack_in(gather).substr(stack_in(gather).find("Thread 42"));
+  CHECK(only_fact(untitled, 0, "rank_0.txt").op == "all_gather_into_tensor");
   const test::Folder folder;
   for (int rank = 0; rank < 4; ++rank) {
     const std::string name = "rank_" + std::to_string(rank) + ".txt";
