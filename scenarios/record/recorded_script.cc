@@ -293,8 +293,7 @@ std::optional<std::string> backend_remark(const ScriptRecord& record) {
   }
   return fmt::format(
       "warning: the script asks for the backend {}, whose rules are not known here: the ranks ran by those "
-      "of {}; "
-      "what {} lets pass, refuses or reports may differ",
+      "of {}; what {} lets pass, refuses or reports may differ",
       unknown->backend, default_backend(DeviceType::cpu).name, unknown->backend);
 }
 

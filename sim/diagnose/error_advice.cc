@@ -82,8 +82,7 @@ constexpr std::array<ErrorAdvice, 9> rows_of_ends = {{
 constexpr std::array<ErrorAdvice, 5> rows_of_stops = {{
     {"SIGHUP",
      "the terminal, or the connection to it, was closed: start the job with sbatch, tmux or setsid, so that "
-     "it "
-     "does not end with them"},
+     "it does not end with them"},
     {"SIGINT", "somebody pressed Ctrl-C, or a script sent this signal"},
     {"TIME LIMIT",
      "ask for more time (--time), or save a checkpoint before it is over (--signal=B:USR1@300) and requeue"},

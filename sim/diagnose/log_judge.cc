@@ -93,9 +93,9 @@ class LogJudge {
     if (std::optional<Diagnosis> diagnosis = launches()) {
       return diagnosis;
     }
-    for (const auto judge :
-         {judge_store_barriers, judge_silence, judge_host_stacks, judge_devices, judge_logged_errors,
-          judge_nccl_failures, judge_unplaced_errors, judge_stuck_watchdogs, judge_stopped_job, judge_lost_store}) {
+    for (const auto judge : {judge_store_barriers, judge_silence, judge_host_stacks, judge_devices,
+                             judge_logged_errors, judge_nccl_failures, judge_unplaced_errors,
+                             judge_stuck_watchdogs, judge_stopped_job, judge_lost_store}) {
       if (std::optional<Diagnosis> diagnosis = judge(facts_)) {
         return diagnosis;
       }
@@ -378,8 +378,7 @@ class LogJudge {
 
   // Communicators of some ranks: NCCL numbers those from 0, too. Those that do not answer are named first.
   std::optional<Diagnosis> launches_of_parts() const {
-    Diagnosis diagnosis = diagnosis_of(FindingKind::no_fault, Confidence::low, {});
-    diagnosis.may_be_healthy = true;
+    Diagnosis diagnosis = undecided();
     const auto list_unplaced = [&](Kind kind) {
       for (const LogFact* fact : of(kind)) {
         if (!fact->text.empty() && fact->ranks.empty()) {

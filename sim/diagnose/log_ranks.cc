@@ -223,6 +223,12 @@ Diagnosis diagnosis_of(FindingKind kind, Confidence confidence, RankSet culprits
   return diagnosis;
 }
 
+Diagnosis undecided() {
+  Diagnosis diagnosis = diagnosis_of(FindingKind::no_fault, Confidence::low, {});
+  diagnosis.may_be_healthy = true;
+  return diagnosis;
+}
+
 bool is_message(const std::string& op) {
   constexpr std::array<std::string_view, 7> messages = {
       "send", "recv", "isend", "irecv", "batch_isend_irecv", "send_object_list", "recv_object_list"};
@@ -330,8 +336,7 @@ std::optional<Diagnosis> judge_logged_errors(const std::vector<LogFact>& facts) 
     return std::nullopt;
   }
   const std::string who = ranks_phrase(ranks_with(facts, Kind::logged));
-  Diagnosis diagnosis = diagnosis_of(FindingKind::no_fault, Confidence::low, {});
-  diagnosis.may_be_healthy = true;
+  Diagnosis diagnosis = undecided();
   diagnosis.finding.headline =
       fmt::format("{} logged an error and went on; nothing else here shows a fault", who);
   diagnosis.finding.cause = error->text;
@@ -346,8 +351,7 @@ std::optional<Diagnosis> judge_nccl_failures(const std::vector<LogFact>& facts) 
   if (failure == nullptr) {
     return std::nullopt;
   }
-  Diagnosis diagnosis = diagnosis_of(FindingKind::no_fault, Confidence::low, {});
-  diagnosis.may_be_healthy = true;
+  Diagnosis diagnosis = undecided();
   diagnosis.finding.headline = "a call inside NCCL failed, and its line does not name a rank";
   diagnosis.finding.cause = failure->text;
   diagnosis.finding.advice = advice_on_nccl_failure(failure->text);
@@ -364,8 +368,7 @@ std::optional<Diagnosis> judge_unplaced_errors(const std::vector<LogFact>& facts
   if (error == nullptr) {
     return std::nullopt;
   }
-  Diagnosis diagnosis = diagnosis_of(FindingKind::no_fault, Confidence::low, {});
-  diagnosis.may_be_healthy = true;
+  Diagnosis diagnosis = undecided();
   diagnosis.finding.headline = "a rank that the log does not name logged an error";
   diagnosis.finding.cause = error->text;
   diagnosis.evidence.push_back(error_evidence(*error));

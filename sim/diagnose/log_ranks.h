@@ -31,6 +31,9 @@ RankSet ranks_in_no_call(const std::vector<LogFact>& facts);
 // A diagnosis that does not say yet where and why.
 Diagnosis diagnosis_of(FindingKind kind, Diagnosis::Confidence confidence, RankSet culprits);
 
+// One that blames nobody: what was read does not decide.
+Diagnosis undecided();
+
 // Functions of torch.distributed.
 bool is_message(const std::string& op);
 bool is_about_groups(const std::string& op);

@@ -127,8 +127,7 @@ std::optional<Diagnosis> judge_stopped_job(const std::vector<LogFact>& facts) {
   if (stop == facts.end() || log_shows_failure(facts)) {
     return std::nullopt;
   }
-  Diagnosis diagnosis = diagnosis_of(FindingKind::no_fault, Confidence::low, {});
-  diagnosis.may_be_healthy = true;
+  Diagnosis diagnosis = undecided();
   diagnosis.finding.headline =
       "the job was ended from outside, and nothing that was read says that a rank failed";
   diagnosis.finding.cause = stop->text;
@@ -143,8 +142,7 @@ std::optional<Diagnosis> judge_lost_store(const std::vector<LogFact>& facts) {
     return std::nullopt;
   }
   const bool is_rank_0s = !ranks.contains(0);
-  Diagnosis diagnosis = diagnosis_of(FindingKind::no_fault, Confidence::low, {});
-  diagnosis.may_be_healthy = true;
+  Diagnosis diagnosis = undecided();
   diagnosis.finding.headline =
       fmt::format("the process that serves the store ended before {}, and nothing that was read says why",
                   ranks_phrase(ranks));

@@ -347,8 +347,7 @@ std::optional<Diagnosis> judge_stuck_watchdogs(const std::vector<LogFact>& facts
   const LogFact& first = *std::ranges::find(facts, Kind::watchdog_stuck, &LogFact::kind);
   const std::string whose =
       fmt::format("the {} of {}", is_plural(stuck) ? "watchdogs" : "watchdog", ranks_phrase(stuck));
-  Diagnosis diagnosis = diagnosis_of(FindingKind::no_fault, Confidence::low, {});
-  diagnosis.may_be_healthy = true;
+  Diagnosis diagnosis = undecided();
   diagnosis.finding.headline = fmt::format("{} stood still, and nothing that was read says why", whose);
   diagnosis.finding.cause =
       "the thread that watches the calls of a rank waited itself: in a CUDA or NCCL call, or for the GIL";

@@ -93,9 +93,9 @@ std::optional<RankSet> tasks_in(std::string_view line) {
   for (std::string_view rest = line.substr(begin + 1, colon - begin - 1); !rest.empty();) {
     const std::string_view part = rest.substr(0, rest.find(','));
     rest.remove_prefix(std::min(part.size() + 1, rest.size()));
-    const std::optional<Rank> first = rank_after(part, "");
+    const std::optional<Rank> first = rank_at(part);
     const std::size_t dash = part.find('-');
-    const std::optional<Rank> last = dash == part.npos ? first : rank_after(part.substr(dash + 1), "");
+    const std::optional<Rank> last = dash == part.npos ? first : rank_at(part.substr(dash + 1));
     if (!first || !last || *last < *first) {
       return std::nullopt;
     }
@@ -272,12 +272,16 @@ std::vector<LogFact> read_launcher_log(const LogStream& log) {
     }
   }
   facts.resize(std::min<std::size_t>(facts.size(), 1));
+  if (!facts.empty()) {
+    return facts;
+  }
   for (const auto& [number, line] : log.lines) {
-    if (std::string stop = stop_in(line); facts.empty() && !stop.empty()) {
+    if (std::string stop = stop_in(line); !stop.empty()) {
       LogFact& fact = facts.emplace_back();
       fact.kind = LogFact::Kind::stopped_job;
       fact.text = std::move(stop);
       fact.line = number;
+      break;
     }
   }
   return facts;

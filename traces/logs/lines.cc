@@ -17,10 +17,15 @@ std::optional<std::int64_t> number_after(std::string_view line, std::string_view
   return place == std::string_view::npos ? std::nullopt : number_at(line.substr(place + word.size()));
 }
 
-std::optional<Rank> rank_after(std::string_view line, std::string_view word) {
-  const std::optional<std::int64_t> number = number_after(line, word);
+std::optional<Rank> rank_at(std::string_view text) {
+  const std::optional<std::int64_t> number = number_at(text);
   return number && *number >= 0 && *number < ranks_max ? std::optional(static_cast<Rank>(*number))
                                                        : std::nullopt;
+}
+
+std::optional<Rank> rank_after(std::string_view line, std::string_view word) {
+  const std::size_t place = line.find(word);
+  return place == std::string_view::npos ? std::nullopt : rank_at(line.substr(place + word.size()));
 }
 
 std::string_view without_blanks(std::string_view text) {

@@ -40,7 +40,8 @@ class Lines {
 
 std::optional<std::int64_t> number_at(std::string_view text);
 std::optional<std::int64_t> number_after(std::string_view line, std::string_view word);
-// Returns the number after `word`; empty if it cannot be a rank.
+// Return a number; empty if it cannot be a rank.
+std::optional<Rank> rank_at(std::string_view text);
 std::optional<Rank> rank_after(std::string_view line, std::string_view word);
 std::string_view without_blanks(std::string_view text);
 

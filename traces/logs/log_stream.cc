@@ -103,8 +103,8 @@ std::optional<Rank> rank_and_local_rank(std::string_view name) {
     return std::nullopt;
   }
   const std::string_view role = name.substr(0, bar);
-  const std::optional<Rank> rank = rank_after(role.substr(role.find_last_not_of(digits) + 1), "");
-  const std::optional<Rank> local = rank_after(name.substr(bar + 1), "");
+  const std::optional<Rank> rank = rank_at(role.substr(role.find_last_not_of(digits) + 1));
+  const std::optional<Rank> local = rank_at(name.substr(bar + 1));
   return rank && local && *local <= *rank ? rank : std::nullopt;
 }
 
