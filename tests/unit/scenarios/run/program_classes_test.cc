@@ -18,11 +18,11 @@
 namespace rollcall::scenario {
 namespace {
 
-using Json = nlohmann::json;
+using json = nlohmann::json;
 
-Json programs() { return Json::parse(std::ifstream(ROLLCALL_SOURCE_DIR "/tests/data/program_classes.json")); }
+json programs() { return json::parse(std::ifstream(ROLLCALL_SOURCE_DIR "/tests/data/program_classes.json")); }
 
-Report explored(const Json& program) {
+Report explored(const json& program) {
   const Scenario scenario = parse_scenario(program.at("scenario").dump(), "program.json");
   return explore(scenario, {});
 }
@@ -46,14 +46,14 @@ std::set<std::string> endings_of(const Report& report) {
 
 TEST_CASE("of every class of mistakes each program is found, and its correct twin raises no alarm",
           "[explore][fiber]") {
-  for (const Json& program : programs()) {
+  for (const json& program : programs()) {
     INFO(program.at("scenario").at("name").get<std::string>());
     const Report report = explored(program);
     const std::set<std::string> endings = endings_of(report);
     INFO(fmt::format("{}", fmt::join(endings, ", ")));
     const bool is_wrong = program.at("is_wrong").get<bool>();
     CHECK((report.exhaustive || is_wrong));  // a found mistake needs no proof that there is no other
-    const bool is_found = std::ranges::any_of(program.at("expect"), [&](const Json& ending) {
+    const bool is_found = std::ranges::any_of(program.at("expect"), [&](const json& ending) {
       return endings.contains(ending.get<std::string>());
     });
     CHECK(is_found);
@@ -66,7 +66,7 @@ TEST_CASE("of every class of mistakes each program is found, and its correct twi
 TEST_CASE("every class has programs with a mistake, and as many without", "[explore]") {
   std::set<std::string> classes;
   std::int64_t balance = 0;
-  for (const Json& program : programs()) {
+  for (const json& program : programs()) {
     classes.insert(program.at("class").get<std::string>());
     balance += program.at("is_wrong").get<bool>() ? 1 : -1;
   }
