@@ -1,6 +1,7 @@
 #include "sim/cost/expectation.h"
 
 #include <algorithm>
+#include <array>
 
 #include "sim/cost/tuner_model.h"
 
@@ -50,17 +51,9 @@ Communicator as_measured(Communicator communicator, bool with_hops) {
 }  // namespace
 
 double extra_hop(Network network) {
-  switch (network) {
-    case Network::infiniband:
-      return 0;
-    case Network::efa:
-      return 20;  // the value of aws-ofi-nccl's own tuner (include/nccl_ofi_param.h, tuner_net_latency)
-    case Network::slingshot:
-      return 5;
-    case Network::sockets:
-      return 30;
-  }
-  return 0;
+  // InfiniBand; EFA, from aws-ofi-nccl's own tuner (include/nccl_ofi_param.h, tuner_net_latency); Slingshot; sockets.
+  constexpr std::array<double, network_count> microseconds{0, 20, 5, 30};
+  return microseconds[index(network)];
 }
 
 double launch_floor(const Launch& launch) {
@@ -69,26 +62,10 @@ double launch_floor(const Launch& launch) {
 
 Expectation::Expectation(const Communicator& communicator)
     : given_(communicator),
-      measured_(as_measured(communicator, true)),
-      tuner_(measured_),
+      tuner_(as_measured(communicator, true)),
       without_hops_(as_measured(communicator, false)) {}
 
 namespace {
-
-// A ring passes every byte over every port, there and back for all_reduce.
-double ring_steps(Function function, double ranks) {
-  switch (function) {
-    case Function::all_reduce:
-      return 2 * (ranks - 1);
-    case Function::broadcast:
-    case Function::reduce:
-      return ranks;
-    case Function::all_gather:
-    case Function::reduce_scatter:
-      return ranks - 1;
-  }
-  return ranks;
-}
 
 struct Shares {
   double ring_port = 1;
@@ -103,9 +80,8 @@ struct Shares {
 Carried bandwidth_of(const Communicator& communicator, Function function, Algorithm algorithm,
                      const Shares& shares) {
   constexpr double no_limit = 1e9;
-  const double n = communicator.ranks;
   const bool is_alone = communicator.nodes == 1;
-  const double around = n / ring_steps(function, n);
+  const double around = communicator.ranks / ring_steps(function, communicator.ranks);
   const double port = gpu_port_speed(communicator.links);
   const double local_port = communicator.ranks_per_node() > 1 ? port : no_limit;
   const double nics =
@@ -159,7 +135,7 @@ Expectation::Time Expectation::time(const Request& request, const Choice& choice
   const double bandwidth = std::min(modeled.bandwidth, most_bandwidth(request.function, choice.algorithm));
   const double moving = modeled.latency + static_cast<double>(request.bytes) / (1000 * bandwidth);
   const double hops = modeled.latency - without_hops_.explain(same).front().latency;
-  return {std::max(moving, launch_floor(measured_.launch)), hops};
+  return {std::max(moving, launch_floor(given_.launch)), hops};
 }
 
 }  // namespace rollcall::cost

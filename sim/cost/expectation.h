@@ -48,7 +48,6 @@ class Expectation {
   double most_bandwidth(Function function, Algorithm algorithm) const;
 
   Communicator given_;
-  Communicator measured_;
   Tuner tuner_;
   Tuner without_hops_;
 };

@@ -23,14 +23,6 @@ constexpr auto ring_row = static_cast<std::size_t>(Algorithm::ring);
 
 bool is_nvlink(const Communicator& communicator) { return communicator.links.nvlink != Links::NvLink::none; }
 
-double port_speed(const Communicator& communicator) {
-  const Links& links = communicator.links;
-  if (is_nvlink(communicator)) {
-    return links.nvlink_count * links.nvlink_speed;
-  }
-  return links.sockets > 1 ? std::min(links.pcie_speed, links.socket_speed) : links.pcie_speed;
-}
-
 // A rank's share of its node's NICs when all its ranks send at once, at most one NIC.
 double nic_share(const Communicator& communicator) {
   const Links& links = communicator.links;
@@ -71,7 +63,7 @@ MessageTime spread_time(const Communicator& communicator, std::int64_t bytes, do
   const double part = static_cast<double>(bytes) / communicator.ranks;
   const int local = communicator.ranks_per_node();
   return finish(communicator, bytes / communicator.ranks, communicator.ranks - 1, communicator.nodes == 1,
-                {transfer(part * (local - 1), port_speed(communicator)),
+                {transfer(part * (local - 1), gpu_port_speed(communicator.links)),
                  transfer(part * (communicator.ranks - local), nic_speed), share, share});
 }
 
@@ -79,7 +71,7 @@ MessageTime spread_time(const Communicator& communicator, std::int64_t bytes, do
 
 MessageTime message_time(const Communicator& communicator, std::int64_t bytes, bool same_node) {
   const auto size = static_cast<double>(bytes);
-  const Moving moving = same_node ? Moving{.ports = transfer(size, port_speed(communicator))}
+  const Moving moving = same_node ? Moving{.ports = transfer(size, gpu_port_speed(communicator.links))}
                                   : Moving{.nics = transfer(size, communicator.links.nic_speed),
                                            .nic_share = pair_share_of_nic};
   return finish(communicator, bytes, 1, same_node, moving);

@@ -123,8 +123,7 @@ const Gpu* find_gpu(const Cluster& cluster) {
   if (machine.ends_with("-tray")) {
     machine.remove_suffix(5);
   }
-  const auto* named = std::ranges::find(gpus, machine, &Gpu::machine);
-  if (!machine.empty() && named != gpus.end()) {
+  if (const Gpu* named = find_gpu(machine)) {
     return named;
   }
   const auto* alike = std::ranges::find(gpus, cluster.compute_capability, &Gpu::compute_capability);

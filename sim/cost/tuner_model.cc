@@ -250,9 +250,7 @@ class Model {
     return comm_.compute_capability >= 90 ? bus * 0.85 : bus;
   }
 
-  double steps() const {
-    return is_all_reduce() ? 2.0 * (comm_.ranks - 1) : is_rooted() ? comm_.ranks : comm_.ranks - 1.0;
-  }
+  double steps() const { return ring_steps(function_, comm_.ranks); }
 
   double to_algorithm_bandwidth(double bus) const {
     if (algorithm_ != Algorithm::ring && gathers_or_scatters(function_)) {

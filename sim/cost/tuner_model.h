@@ -26,6 +26,12 @@ constexpr std::size_t index(Enum value) {
   return static_cast<std::size_t>(value);
 }
 
+// A ring passes every byte over every port, there and back for all_reduce.
+constexpr double ring_steps(Function function, int ranks) {
+  const bool is_rooted = function == Function::broadcast || function == Function::reduce;
+  return is_rooted ? ranks : (function == Function::all_reduce ? 2.0 : 1.0) * (ranks - 1);
+}
+
 inline bool is_nvls(Algorithm algorithm) {
   return algorithm == Algorithm::nvls || algorithm == Algorithm::nvls_tree;
 }
