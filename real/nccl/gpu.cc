@@ -148,12 +148,9 @@ Duration Gpu::elapsed(cudaEvent_t from, cudaEvent_t to) const {
 void Gpu::load_kernel() {
   try {
     const SharedLibrary driver = open_gpu_library("libcuda.so.1");
-    int (*load)(void**, const void*) = nullptr;
-    int (*find)(void**, void*, const char*) = nullptr;
-    driver.find("cuModuleLoadData", load);
-    driver.find("cuModuleGetFunction", find);
-    Launch launch = nullptr;
-    driver.find("cuLaunchKernel", launch);
+    int (*load)(void**, const void*) = driver.find("cuModuleLoadData");
+    int (*find)(void**, void*, const char*) = driver.find("cuModuleGetFunction");
+    Launch launch = driver.find("cuLaunchKernel");
     new_stream();  // makes the runtime create the GPU's context, which the driver's functions need
     void* module = nullptr;
     if (load(&module, spin_kernel) == 0 && find(&kernel_, module, "spin") == 0) {

@@ -17,8 +17,8 @@
 namespace rollcall::real {
 
 struct NcclLibraries {
-  CudaApi cuda = load_cuda();
-  NcclApi nccl = load_nccl();
+  CudaApi cuda;
+  NcclApi nccl;
 
   // Throw what torch throws: RuntimeError for errors of CUDA, DistBackendError for errors of NCCL.
   void check(cudaError_t result) const;

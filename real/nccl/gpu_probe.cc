@@ -17,7 +17,7 @@
 namespace rollcall::real {
 
 template <typename Visitor, typename AnyProbe>
-requires std::same_as<std::remove_const_t<AnyProbe>, GpuProbe>
+  requires std::same_as<std::remove_const_t<AnyProbe>, GpuProbe>
 void visit(Visitor& visitor, AnyProbe& probe) {
   visitor(probe.nccl_headers, probe.nccl_library, probe.cuda_runtime, probe.driver, probe.gpus,
           probe.gpu_names, probe.is_stand_in, probe.problem);
@@ -42,16 +42,11 @@ void look(std::string& into, std::string& problem, const char* what, Look&& look
 
 // "NVIDIA H200 at 0000:1B:00.0, ...": in the driver's order, by which ranks number them.
 std::string gpus_of(const SharedLibrary& driver) {
-  int (*init)(unsigned) = nullptr;
-  int (*count_of)(int*) = nullptr;
-  int (*get)(int*, int) = nullptr;
-  int (*name_of)(char*, int, int) = nullptr;
-  int (*place_of)(char*, int, int) = nullptr;
-  driver.find("cuInit", init);
-  driver.find("cuDeviceGetCount", count_of);
-  driver.find("cuDeviceGet", get);
-  driver.find("cuDeviceGetName", name_of);
-  driver.find("cuDeviceGetPCIBusId", place_of);
+  int (*init)(unsigned) = driver.find("cuInit");
+  int (*count_of)(int*) = driver.find("cuDeviceGetCount");
+  int (*get)(int*, int) = driver.find("cuDeviceGet");
+  int (*name_of)(char*, int, int) = driver.find("cuDeviceGetName");
+  int (*place_of)(char*, int, int) = driver.find("cuDeviceGetPCIBusId");
   int count = 0;
   std::string names;
   if (init(0) != 0 || count_of(&count) != 0) {
@@ -74,15 +69,14 @@ GpuProbe probe_here() {
   probe.nccl_headers = fmt::format("{}.{}.{}", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH);
   look(probe.driver, probe.problem, "CUDA driver", [&probe] {
     const SharedLibrary driver = open_gpu_library("libcuda.so.1");
-    int (*version)(int*) = nullptr;
-    driver.find("cuDriverGetVersion", version);
+    int (*version)(int*) = driver.find("cuDriverGetVersion");
     int code = 0;
     version(&code);
     probe.gpu_names = gpus_of(driver);
     return fmt::format("{} ({})", version_of(code), driver.name());
   });
   look(probe.cuda_runtime, probe.problem, "CUDA runtime", [&probe] {
-    const CudaApi cuda = load_cuda();
+    const CudaApi cuda;
     int code = 0;
     cuda.runtime_version(&code);
     const cudaError_t counted = cuda.get_device_count(&probe.gpus);
@@ -90,14 +84,14 @@ GpuProbe probe_here() {
       probe.gpus = 0;
       probe.problem = probe.problem.empty() ? cuda.error_string(counted) : probe.problem;
     }
-    return fmt::format("{} ({})", version_of(code), cuda.library);
+    return fmt::format("{} ({})", version_of(code), cuda.library.name());
   });
   look(probe.nccl_library, probe.problem, "NCCL library", [&probe] {
-    const NcclApi nccl = load_nccl();
-    probe.is_stand_in = is_stand_in();
+    const NcclApi nccl;
+    probe.is_stand_in = nccl.library.has("rollcallStandIn");
     int code = 0;
     nccl.get_version(&code);
-    return fmt::format("{}.{}.{} ({})", code / 10000, code % 10000 / 100, code % 100, nccl.library);
+    return fmt::format("{}.{}.{} ({})", code / 10000, code % 10000 / 100, code % 100, nccl.library.name());
   });
   if (probe.gpus == 0 && probe.problem.empty()) {
     probe.problem = "no GPU";

@@ -8,71 +8,66 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
+#include "real/nccl/shared_library.h"
+
 namespace rollcall::real {
 
+// These, and the structs below, throw std::runtime_error with the dynamic loader's reason.
+inline SharedLibrary open_cuda() {
+  return open_gpu_library("libcudart.so." + std::to_string(CUDART_VERSION / 1000));
+}
+inline SharedLibrary open_nccl() { return open_gpu_library("libnccl.so.2"); }
+
 struct CudaApi {
-  std::string library;
-  decltype(cudaRuntimeGetVersion)* runtime_version = nullptr;
-  decltype(cudaGetDeviceCount)* get_device_count = nullptr;
-  decltype(cudaGetErrorString)* error_string = nullptr;
-  decltype(cudaSetDevice)* set_device = nullptr;
-  cudaError_t (*malloc)(void**, std::size_t) = nullptr;
-  decltype(cudaFree)* free = nullptr;
-  decltype(cudaMemcpyAsync)* memcpy_async = nullptr;
-  decltype(cudaMemsetAsync)* memset_async = nullptr;
-  decltype(cudaStreamCreateWithFlags)* stream_create = nullptr;
-  cudaError_t (*malloc_host)(void**, std::size_t) = nullptr;
-  decltype(cudaStreamWaitEvent)* stream_wait_event = nullptr;
-  decltype(cudaEventCreateWithFlags)* event_create = nullptr;
-  decltype(cudaEventRecord)* event_record = nullptr;
-  decltype(cudaEventQuery)* event_query = nullptr;
-  cudaError_t (*event_elapsed)(float*, cudaEvent_t, cudaEvent_t) = nullptr;
-  decltype(cudaLaunchHostFunc)* launch_host_function = nullptr;
+  SharedLibrary library = open_cuda();
+  decltype(cudaRuntimeGetVersion)* runtime_version = library.find("cudaRuntimeGetVersion");
+  decltype(cudaGetDeviceCount)* get_device_count = library.find("cudaGetDeviceCount");
+  decltype(cudaGetErrorString)* error_string = library.find("cudaGetErrorString");
+  decltype(cudaSetDevice)* set_device = library.find("cudaSetDevice");
+  cudaError_t (*malloc)(void**, std::size_t) = library.find("cudaMalloc");
+  decltype(cudaFree)* free = library.find("cudaFree");
+  decltype(cudaMemcpyAsync)* memcpy_async = library.find("cudaMemcpyAsync");
+  decltype(cudaMemsetAsync)* memset_async = library.find("cudaMemsetAsync");
+  decltype(cudaStreamCreateWithFlags)* stream_create = library.find("cudaStreamCreateWithFlags");
+  cudaError_t (*malloc_host)(void**, std::size_t) = library.find("cudaMallocHost");
+  decltype(cudaStreamWaitEvent)* stream_wait_event = library.find("cudaStreamWaitEvent");
+  decltype(cudaEventCreateWithFlags)* event_create = library.find("cudaEventCreateWithFlags");
+  decltype(cudaEventRecord)* event_record = library.find("cudaEventRecord");
+  decltype(cudaEventQuery)* event_query = library.find("cudaEventQuery");
+  cudaError_t (*event_elapsed)(float*, cudaEvent_t, cudaEvent_t) = library.find("cudaEventElapsedTime");
+  decltype(cudaLaunchHostFunc)* launch_host_function = library.find("cudaLaunchHostFunc");
 };
 
 // The additional functions for graphs, and for waiting for a stream.
 struct CudaGraphApi {
-  decltype(cudaStreamSynchronize)* stream_synchronize = nullptr;
-  decltype(cudaStreamBeginCapture)* begin_capture = nullptr;
-  decltype(cudaStreamEndCapture)* end_capture = nullptr;
-  cudaError_t (*instantiate)(cudaGraphExec_t*, cudaGraph_t, unsigned long long) = nullptr;
-  decltype(cudaGraphLaunch)* launch = nullptr;
+  SharedLibrary library = open_cuda();
+  decltype(cudaStreamSynchronize)* stream_synchronize = library.find("cudaStreamSynchronize");
+  decltype(cudaStreamBeginCapture)* begin_capture = library.find("cudaStreamBeginCapture");
+  decltype(cudaStreamEndCapture)* end_capture = library.find("cudaStreamEndCapture");
+  cudaError_t (*instantiate)(cudaGraphExec_t*, cudaGraph_t,
+                             unsigned long long) = library.find("cudaGraphInstantiateWithFlags");
+  decltype(cudaGraphLaunch)* launch = library.find("cudaGraphLaunch");
 };
 
 struct NcclApi {
-  std::string library;
-  decltype(ncclGetVersion)* get_version = nullptr;
-  decltype(ncclGetErrorString)* error_string = nullptr;
-  decltype(ncclGetUniqueId)* get_unique_id = nullptr;
-  decltype(ncclCommInitRankConfig)* comm_init = nullptr;
-  decltype(ncclCommGetAsyncError)* async_error = nullptr;
-  decltype(ncclCommAbort)* comm_abort = nullptr;
-  decltype(ncclCommFinalize)* comm_finalize = nullptr;
-  decltype(ncclCommDestroy)* comm_destroy = nullptr;
-  decltype(ncclGroupStart)* group_start = nullptr;
-  decltype(ncclGroupEnd)* group_end = nullptr;
-  decltype(ncclAllReduce)* all_reduce = nullptr;
-  decltype(ncclBroadcast)* broadcast = nullptr;
-  decltype(ncclReduce)* reduce = nullptr;
-  decltype(ncclAllGather)* all_gather = nullptr;
-  decltype(ncclReduceScatter)* reduce_scatter = nullptr;
-  decltype(ncclSend)* send = nullptr;
-  decltype(ncclRecv)* recv = nullptr;
+  SharedLibrary library = open_nccl();
+  decltype(ncclGetVersion)* get_version = library.find("ncclGetVersion");
+  decltype(ncclGetErrorString)* error_string = library.find("ncclGetErrorString");
+  decltype(ncclGetUniqueId)* get_unique_id = library.find("ncclGetUniqueId");
+  decltype(ncclCommInitRankConfig)* comm_init = library.find("ncclCommInitRankConfig");
+  decltype(ncclCommGetAsyncError)* async_error = library.find("ncclCommGetAsyncError");
+  decltype(ncclCommAbort)* comm_abort = library.find("ncclCommAbort");
+  decltype(ncclCommFinalize)* comm_finalize = library.find("ncclCommFinalize");
+  decltype(ncclCommDestroy)* comm_destroy = library.find("ncclCommDestroy");
+  decltype(ncclGroupStart)* group_start = library.find("ncclGroupStart");
+  decltype(ncclGroupEnd)* group_end = library.find("ncclGroupEnd");
+  decltype(ncclAllReduce)* all_reduce = library.find("ncclAllReduce");
+  decltype(ncclBroadcast)* broadcast = library.find("ncclBroadcast");
+  decltype(ncclReduce)* reduce = library.find("ncclReduce");
+  decltype(ncclAllGather)* all_gather = library.find("ncclAllGather");
+  decltype(ncclReduceScatter)* reduce_scatter = library.find("ncclReduceScatter");
+  decltype(ncclSend)* send = library.find("ncclSend");
+  decltype(ncclRecv)* recv = library.find("ncclRecv");
 };
-
-// Throw std::runtime_error with the dynamic loader's reason.
-CudaApi load_cuda();
-CudaGraphApi load_cuda_graphs();
-NcclApi load_nccl();
-
-// True if the libraries are those of rollcall's tests, which say so themselves.
-bool is_stand_in();
-
-// A function that not every NCCL has. Throws std::runtime_error if this one lacks it.
-void* find_nccl_function(const char* name);
-template <typename Function>
-Function* nccl_function(const char* name) {
-  return reinterpret_cast<Function*>(find_nccl_function(name));
-}
 
 }  // namespace rollcall::real

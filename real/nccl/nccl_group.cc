@@ -56,7 +56,7 @@ std::shared_ptr<NcclGroup> NcclGroup::between(const NcclLibraries& libraries, Gp
 // The part's handle is filled in while this communicator is in progress, and perhaps a little later (NCCLUtils.cpp,
 // NCCLComm::split).
 std::shared_ptr<NcclGroup> NcclGroup::split(int part, Rank rank, Rank size) {
-  const auto split = nccl_function<decltype(ncclCommSplit)>("ncclCommSplit");
+  decltype(ncclCommSplit)* const split = libraries_.nccl.library.find("ncclCommSplit");
   ncclConfig_t config = nonblocking();
   ncclComm_t made = nullptr;
   libraries_.check(split(communicator_, part, rank, &made, &config));
@@ -152,8 +152,9 @@ void NcclGroup::with_operator(const Op& op, const std::function<void(ncclRedOp_t
     launch(nccl_operator_of(op.reduce, op.dtype));
     return;
   }
-  const auto create = nccl_function<decltype(ncclRedOpCreatePreMulSum)>("ncclRedOpCreatePreMulSum");
-  const auto destroy = nccl_function<decltype(ncclRedOpDestroy)>("ncclRedOpDestroy");
+  const SharedLibrary& nccl = libraries_.nccl.library;
+  decltype(ncclRedOpCreatePreMulSum)* const create = nccl.find("ncclRedOpCreatePreMulSum");
+  decltype(ncclRedOpDestroy)* const destroy = nccl.find("ncclRedOpDestroy");
   Bits factor = encode(op.tensors.factor, op.dtype);
   ncclRedOp_t own = ncclSum;
   libraries_.check(create(&own, &factor, nccl_type_of(op.dtype), ncclScalarHostImmediate, communicator_));

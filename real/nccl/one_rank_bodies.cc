@@ -20,8 +20,6 @@ namespace {
 using ShrinkFunction = ncclResult_t(ncclComm_t, int*, int, ncclComm_t*, ncclConfig_t*, int);
 using RevokeFunction = ncclResult_t(ncclComm_t, int);
 
-constexpr int no_color = -1;  // NCCL_SPLIT_NOCOLOR
-
 std::string name_of(ncclResult_t result) {
   switch (result) {
     case ncclSuccess:
@@ -96,9 +94,9 @@ class OneRank {
     return nccl.all_reduce(from, into, count, ncclFloat32, ncclSum, communicator, stream);
   }
 
-  CudaApi cuda = load_cuda();
-  CudaGraphApi extra = load_cuda_graphs();
-  NcclApi nccl = load_nccl();
+  CudaApi cuda;
+  CudaGraphApi extra;
+  NcclApi nccl;
   cudaStream_t stream = nullptr;
   ncclComm_t communicator = nullptr;
 };
@@ -126,7 +124,7 @@ std::string averages(OneRank& rank) {
 }
 
 std::string premultiplies(OneRank& rank) {
-  const auto create = nccl_function<decltype(ncclRedOpCreatePreMulSum)>("ncclRedOpCreatePreMulSum");
+  decltype(ncclRedOpCreatePreMulSum)* const create = rank.nccl.library.find("ncclRedOpCreatePreMulSum");
   float factor = 4;
   ncclRedOp_t scaled = ncclSum;
   rank.must(create(&scaled, &factor, ncclFloat32, ncclScalarHostImmediate, rank.communicator));
@@ -243,8 +241,8 @@ std::string starts_without_blocking(OneRank& rank) {
 }
 
 std::string splits(OneRank& rank) {
-  const auto split = nccl_function<decltype(ncclCommSplit)>("ncclCommSplit");
-  const auto count_of = nccl_function<decltype(ncclCommCount)>("ncclCommCount");
+  decltype(ncclCommSplit)* const split = rank.nccl.library.find("ncclCommSplit");
+  decltype(ncclCommCount)* const count_of = rank.nccl.library.find("ncclCommCount");
   ncclComm_t part = nullptr;
   rank.must(split(rank.communicator, 0, 0, &part, nullptr));
   int count = 0;
@@ -253,44 +251,41 @@ std::string splits(OneRank& rank) {
 }
 
 std::string splits_off_nobody(OneRank& rank) {
-  const auto split = nccl_function<decltype(ncclCommSplit)>("ncclCommSplit");
+  decltype(ncclCommSplit)* const split = rank.nccl.library.find("ncclCommSplit");
   ncclComm_t part = rank.communicator;
-  rank.must(split(rank.communicator, no_color, 0, &part, nullptr));
+  rank.must(split(rank.communicator, NCCL_SPLIT_NOCOLOR, 0, &part, nullptr));
   return part == nullptr ? "ncclSuccess" : "a communicator without ranks";
 }
 
 std::string shrinks_away(OneRank& rank) {
-  const auto shrink = nccl_function<ShrinkFunction>("ncclCommShrink");
+  ShrinkFunction* const shrink = rank.nccl.library.find("ncclCommShrink");
   int self = 0;
   ncclComm_t rest = nullptr;
   return name_of(shrink(rank.communicator, &self, 1, &rest, nullptr, 0));
 }
 
 std::string calls_after_revoke(OneRank& rank) {
-  const auto revoke = nccl_function<RevokeFunction>("ncclCommRevoke");
+  RevokeFunction* const revoke = rank.nccl.library.find("ncclCommRevoke");
   float* memory = rank.upload({1});
   rank.must(revoke(rank.communicator, 0));
   return name_of(rank.sum(memory, memory, 1));
 }
 
 std::string finalizes_after_revoke(OneRank& rank) {
-  const auto revoke = nccl_function<RevokeFunction>("ncclCommRevoke");
-  const auto finalize = nccl_function<decltype(ncclCommFinalize)>("ncclCommFinalize");
+  RevokeFunction* const revoke = rank.nccl.library.find("ncclCommRevoke");
   rank.must(revoke(rank.communicator, 0));
-  return name_of(finalize(rank.communicator));
+  return name_of(rank.nccl.comm_finalize(rank.communicator));
 }
 
 std::string aborts(OneRank& rank) { return name_of(rank.nccl.comm_abort(rank.communicator)); }
 
 std::string ends(OneRank& rank) {
-  const auto finalize = nccl_function<decltype(ncclCommFinalize)>("ncclCommFinalize");
-  const auto destroy = nccl_function<decltype(ncclCommDestroy)>("ncclCommDestroy");
-  rank.must(finalize(rank.communicator));
-  return name_of(destroy(rank.communicator));
+  rank.must(rank.nccl.comm_finalize(rank.communicator));
+  return name_of(rank.nccl.comm_destroy(rank.communicator));
 }
 
-std::string repeats_a_gpu(OneRank&) {
-  const auto init_all = nccl_function<decltype(ncclCommInitAll)>("ncclCommInitAll");
+std::string repeats_a_gpu(OneRank& rank) {
+  decltype(ncclCommInitAll)* const init_all = rank.nccl.library.find("ncclCommInitAll");
   const int devices[] = {0, 0};
   ncclComm_t communicators[2] = {};
   return name_of(init_all(communicators, 2, devices));

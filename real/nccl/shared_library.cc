@@ -21,12 +21,12 @@ SharedLibrary::SharedLibrary(const std::vector<std::string>& names) {
 
 bool SharedLibrary::has(const char* symbol) const { return ::dlsym(handle_, symbol) != nullptr; }
 
-void* SharedLibrary::find(const char* symbol) const {
+SharedLibrary::Symbol SharedLibrary::find(const char* symbol) const {
   void* address = ::dlsym(handle_, symbol);
   if (address == nullptr) {
     throw std::runtime_error(name_ + " has no " + symbol);
   }
-  return address;
+  return {address};
 }
 
 SharedLibrary open_gpu_library(const std::string& file) {

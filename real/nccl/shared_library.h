@@ -16,15 +16,19 @@ class SharedLibrary {
 
   bool has(const char* symbol) const;
 
+  // The address of a function, whatever its type is.
+  struct Symbol {
+    void* address;
+
+    template <typename Function>
+    operator Function*() const {
+      return reinterpret_cast<Function*>(address);
+    }
+  };
   // Throws std::runtime_error naming a symbol that the library lacks.
-  template <typename Function>
-  void find(const char* symbol, Function*& function) const {
-    function = reinterpret_cast<Function*>(find(symbol));
-  }
+  Symbol find(const char* symbol) const;
 
  private:
-  void* find(const char* symbol) const;
-
   std::string name_;
   void* handle_ = nullptr;
 };

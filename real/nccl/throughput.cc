@@ -74,7 +74,7 @@ class Gpu {
  private:
   const NcclLibraries& libraries_;
   const ThroughputOptions& options_;
-  decltype(cudaStreamSynchronize)* synchronize_ = load_cuda_graphs().stream_synchronize;
+  decltype(cudaStreamSynchronize)* synchronize_ = CudaGraphApi().stream_synchronize;
   int ranks_;
   void* from_ = nullptr;
   void* into_ = nullptr;

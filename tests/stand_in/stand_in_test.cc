@@ -170,8 +170,8 @@ std::string ended_with(const std::function<void()>& body) {
 
 // The libraries, a stream and some memory of one rank.
 struct OneGpu {
-  real::CudaApi cuda = real::load_cuda();
-  real::NcclApi nccl = real::load_nccl();
+  real::CudaApi cuda;
+  real::NcclApi nccl;
   cudaStream_t stream = nullptr;
   void* memory = nullptr;
 
