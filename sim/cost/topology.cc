@@ -72,55 +72,21 @@ namespace {
 // Speeds per channel that NCCL's search tries, fastest first (src/graph/search.cc, speedArray*), in 2.30.7.
 // Older releases lack some of Blackwell's.
 struct ListedSpeed {
+  constexpr ListedSpeed(double listed, int first_release = 0) : speed(listed), since(first_release) {}
+
   double speed;
-  int since = 0;
+  int since;
 };
 using Speeds = std::span<const ListedSpeed>;
-constexpr std::array<ListedSpeed, 13> intra_speeds{
-    {{40}, {30}, {20}, {18}, {15}, {12}, {10}, {9}, {7}, {6}, {5}, {4}, {3}}};
-constexpr std::array<ListedSpeed, 11> intra_speeds_sm90{
-    {{60}, {50}, {40}, {30}, {24}, {20}, {15}, {12}, {11}, {6}, {3}}};
-constexpr std::array<ListedSpeed, 12> intra_speeds_sm100{
-    {{90}, {80}, {70}, {60}, {50}, {45, 22902}, {40}, {30}, {24}, {20}, {19}, {18}}};
-constexpr std::array<ListedSpeed, 19> inter_speeds{{{48},
-                                                    {30},
-                                                    {28},
-                                                    {24},
-                                                    {20},
-                                                    {18},
-                                                    {15},
-                                                    {12},
-                                                    {10},
-                                                    {9},
-                                                    {7},
-                                                    {6},
-                                                    {5},
-                                                    {4},
-                                                    {3},
-                                                    {2.4},
-                                                    {1.2},
-                                                    {.24},
-                                                    {.12}}};
-constexpr std::array<ListedSpeed, 17> inter_speeds_sm90{{{48},
-                                                         {45},
-                                                         {42},
-                                                         {40},
-                                                         {30},
-                                                         {24},
-                                                         {22},
-                                                         {20},
-                                                         {17.5},
-                                                         {15},
-                                                         {12},
-                                                         {6},
-                                                         {3},
-                                                         {2.4},
-                                                         {1.2},
-                                                         {.24},
-                                                         {.12}}};
-constexpr std::array<ListedSpeed, 20> inter_speeds_sm100{
-    {{96}, {86, 23003}, {80, 22907}, {48}, {45.1}, {42}, {40},  {30},  {24},  {22},
-     {20}, {17.5},      {15},        {12}, {6},    {3},  {2.4}, {1.2}, {.24}, {.12}}};
+constexpr ListedSpeed intra_speeds[]{40, 30, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3};
+constexpr ListedSpeed intra_speeds_sm90[]{60, 50, 40, 30, 24, 20, 15, 12, 11, 6, 3};
+constexpr ListedSpeed intra_speeds_sm100[]{90, 80, 70, 60, 50, {45, 22902}, 40, 30, 24, 20, 19, 18};
+constexpr ListedSpeed inter_speeds[]{48, 30, 28, 24, 20, 18,  15,  12,  10, 9,
+                                     7,  6,  5,  4,  3,  2.4, 1.2, .24, .12};
+constexpr ListedSpeed inter_speeds_sm90[]{48, 45, 42, 40, 30,  24,  22,  20, 17.5,
+                                          15, 12, 6,  3,  2.4, 1.2, .24, .12};
+constexpr ListedSpeed inter_speeds_sm100[]{96, {86, 23003}, {80, 22907}, 48, 45.1, 42, 40,  30,  24,  22,
+                                           20, 17.5,        15,          12, 6,    3,  2.4, 1.2, .24, .12};
 constexpr int channels_max = 64;
 constexpr int nvls_heads_max = 32;  // NCCL_MAX_NVLS_ARITY
 
