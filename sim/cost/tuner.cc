@@ -85,10 +85,8 @@ Tuner::Tuner(const Communicator& communicator) : communicator_(communicator) {
   for (std::size_t f = 0; f < function_count; ++f) {
     const auto function = static_cast<Function>(f);
     for_each_pair([&](Algorithm algorithm, Protocol protocol) {
-      const std::size_t at = entry_index(function, algorithm, protocol);
-      const ModeledPair pair = model_pair(communicator_, function, algorithm, protocol);
-      entries_[at] = {pair.latency, pair.bandwidth};
-      reasons_[at] = pair.missing;
+      entries_[entry_index(function, algorithm, protocol)] =
+          model_entry(communicator_, function, algorithm, protocol);
     });
   }
 }
@@ -99,7 +97,7 @@ const Tuner::Entry& Tuner::entry(Function function, Algorithm algorithm, Protoco
 
 // ncclTopoGetAlgoTime, for a call that is not grouped with others.
 Candidate Tuner::candidate(const Request& request, Algorithm algorithm, Protocol protocol) const {
-  const Entry own = entry_for(request, algorithm, protocol).entry;
+  const Entry own = entry_for(request, algorithm, protocol);
   Candidate result{.algorithm = algorithm,
                    .protocol = protocol,
                    .latency = own.latency,
@@ -129,13 +127,10 @@ Candidate Tuner::candidate(const Request& request, Algorithm algorithm, Protocol
   return result;
 }
 
-Tuner::EntryOrReason Tuner::entry_for(const Request& request, Algorithm algorithm, Protocol protocol) const {
-  if (request.protocol == protocol && protocol == Protocol::ll128) {
-    const ModeledPair pair = model_pair(communicator_, request.function, algorithm, protocol, true);
-    return {{pair.latency, pair.bandwidth}, pair.missing};
-  }
-  const std::size_t at = entry_index(request.function, algorithm, protocol);
-  return {entries_[at], reasons_[at]};
+Tuner::Entry Tuner::entry_for(const Request& request, Algorithm algorithm, Protocol protocol) const {
+  return request.protocol == protocol && protocol == Protocol::ll128
+             ? model_entry(communicator_, request.function, algorithm, protocol, true)
+             : entry(request.function, algorithm, protocol);
 }
 
 std::string_view Tuner::exclusion(const Request& request, Algorithm algorithm, Protocol protocol) const {

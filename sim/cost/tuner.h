@@ -62,8 +62,9 @@ class Tuner {
   explicit Tuner(const Communicator& communicator);
 
   struct Entry {
-    double latency = 0;    // microseconds
-    double bandwidth = 0;  // algorithm bandwidth, GB/s; 0: not available
+    double latency = 0;        // microseconds
+    double bandwidth = 0;      // algorithm bandwidth, GB/s; 0: not available
+    std::string_view missing;  // why it is not available; empty: it is
   };
   // The tables that NCCL prints with NCCL_DEBUG_SUBSYS=TUNING.
   const Entry& entry(Function function, Algorithm algorithm, Protocol protocol) const;
@@ -77,20 +78,14 @@ class Tuner {
   const Communicator& communicator() const { return communicator_; }
 
  private:
-  struct EntryOrReason {
-    Entry entry;
-    std::string_view missing;
-  };
   // The table's entry, unless the request forces a protocol that NCCL would not use.
-  EntryOrReason entry_for(const Request& request, Algorithm algorithm, Protocol protocol) const;
+  Entry entry_for(const Request& request, Algorithm algorithm, Protocol protocol) const;
   Candidate candidate(const Request& request, Algorithm algorithm, Protocol protocol) const;
   std::string_view exclusion(const Request& request, Algorithm algorithm, Protocol protocol) const;
   int channels_for(const Request& request, Algorithm algorithm, Protocol protocol) const;
 
   Communicator communicator_;
   std::array<Entry, function_count * algorithm_count * protocol_count> entries_{};
-  // Why an entry has no bandwidth; empty where it has one.
-  std::array<std::string_view, function_count * algorithm_count * protocol_count> reasons_{};
 };
 
 }  // namespace rollcall::cost

@@ -306,20 +306,15 @@ class Model {
 
 }  // namespace
 
-ModeledPair model_pair(const Communicator& communicator, Function function, Algorithm algorithm,
-                       Protocol protocol, bool is_asked_for) {
+Tuner::Entry model_entry(const Communicator& communicator, Function function, Algorithm algorithm,
+                         Protocol protocol, bool is_asked_for) {
   const Model model(communicator, function, algorithm, protocol, is_asked_for);
-  ModeledPair pair;
-  pair.missing = model.missing();
-  if (!pair.missing.empty()) {
-    return pair;
+  if (const std::string_view missing = model.missing(); !missing.empty()) {
+    return {.missing = missing};
   }
-  pair.latency = model.latency();
-  pair.bandwidth = model.bandwidth();
-  if (pair.bandwidth <= 0) {
-    pair.missing = "this generation of GPUs has no bandwidth for it";
-  }
-  return pair;
+  const double bandwidth = model.bandwidth();
+  return {model.latency(), bandwidth,
+          bandwidth <= 0 ? "this generation of GPUs has no bandwidth for it" : ""};
 }
 
 }  // namespace rollcall::cost
