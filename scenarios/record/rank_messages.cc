@@ -66,10 +66,7 @@ StoreQuestion store_question(const Value& message) {
   StoreCall& call = question.call;
   call.kind = *kind;
   call.op.kind = call.kind == StoreCall::Kind::wait ? OpKind::store_wait : OpKind::store_get;
-  const auto [keys, count] = traces::items_of(find(message, "keys"));
-  for (std::uint32_t i = 0; i < count; ++i) {
-    call.keys.emplace_back(traces::text_or_empty(&keys[i]));
-  }
+  call.keys = traces::texts_of(find(message, "keys"));
   if (!is_sound(call)) {
     throw traces::BadFile(0, fmt::format("{} takes another number of keys", name));
   }

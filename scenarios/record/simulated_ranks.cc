@@ -238,10 +238,10 @@ class RankServer {
   void issue_batch(const Value& message) {
     std::vector<const ScriptCall*> calls;
     std::vector<std::string> payloads;
-    const auto [numbers, count] = traces::items_of(find(message, "batch"));
-    const auto [sizes, size_count] = traces::items_of(find(message, "bytes"));
-    const auto [tickets, ticket_count] = traces::items_of(find(message, "tickets"));
-    for (std::uint32_t i = 0; i < count && i < size_count && i < ticket_count; ++i) {
+    const std::span<const Value> numbers = traces::items_of(find(message, "batch"));
+    const std::span<const Value> sizes = traces::items_of(find(message, "bytes"));
+    const std::span<const Value> tickets = traces::items_of(find(message, "tickets"));
+    for (std::size_t i = 0; i < std::min({numbers.size(), sizes.size(), tickets.size()}); ++i) {
       calls.push_back(&call(&numbers[i]));
       payloads.push_back(link_.bytes(traces::count_or(&sizes[i], 0)));
     }
@@ -256,9 +256,8 @@ class RankServer {
   // Each waiting thread of the rank waits for one call. The first to complete is answered.
   void finish_one_of(const Value& tickets) {
     std::vector<std::map<Ticket, Issued>::iterator> awaited;
-    const auto [numbers, count] = traces::items_of(&tickets);
-    for (std::uint32_t i = 0; i < count; ++i) {
-      awaited.push_back(issued_.find(traces::count_or(&numbers[i], 0)));
+    for (const Value& ticket : traces::items_of(&tickets)) {
+      awaited.push_back(issued_.find(traces::count_or(&ticket, 0)));
     }
     if (awaited.empty() || std::ranges::find(awaited, issued_.end()) != awaited.end()) {
       throw traces::BadFile(0, "waits for a call that was never made");
@@ -310,9 +309,8 @@ class RankServer {
 
   void drop(const Value& tickets) {
     bool is_lost = false;
-    const auto [numbers, count] = traces::items_of(&tickets);
-    for (std::uint32_t i = 0; i < count; ++i) {
-      if (const auto issued = issued_.extract(traces::count_or(&numbers[i], 0))) {
+    for (const Value& ticket : traces::items_of(&tickets)) {
+      if (const auto issued = issued_.extract(traces::count_or(&ticket, 0))) {
         is_lost |= this_rank().backend->drop(issued.mapped().pending.work);
       }
     }

@@ -24,7 +24,7 @@ using check::DumpStatus;
 using check::RankDump;
 
 // Frames further out than this belong to launchers and say nothing about the call.
-constexpr std::uint32_t frames_max = 32;
+constexpr std::size_t frames_max = 32;
 
 DumpRecord::State state_named(std::string_view name) {
   return name == "completed" ? DumpRecord::State::completed
@@ -86,7 +86,7 @@ class Decoder {
   std::vector<Rank> members_of_group(const Value& group) {
     const Value* ranks = find(group, "ranks");
     is_of_torchcomms_ = is_of_torchcomms_ || has_no_blanks(text_or_empty(ranks));
-    spend(text_or_empty(ranks).size() + items_of(ranks).second);
+    spend(text_or_empty(ranks).size() + items_of(ranks).size());
     return members_of(ranks);
   }
 
@@ -108,11 +108,11 @@ class Decoder {
   }
 
   void read_entries() {
-    const auto [entries, size] = items_of(find(file_, "entries"));
-    result_.dump.records.reserve(size);
-    result_.dump.from_start = size > 0;  // an empty list may only mean that no call is unfinished
+    const std::span<const Value> entries = items_of(find(file_, "entries"));
+    result_.dump.records.reserve(entries.size());
+    result_.dump.from_start = !entries.empty();  // an empty list may only mean that no call is unfinished
     result_.dump.without_gaps = true;
-    for (std::uint32_t i = 0; i < size; ++i) {
+    for (std::uint32_t i = 0; i < entries.size(); ++i) {
       if (entries[i].is(Value::Kind::dict)) {
         read_entry(fields_of(entries[i]), i);
       } else {
@@ -238,27 +238,26 @@ class Decoder {
            before.back().p2p_seq == marker.p2p_seq;
   }
 
+  void put_size(std::span<const Value> list) {
+    spend(list.size());
+    key_.put(static_cast<std::int64_t>(list.size()));
+  }
+
   void put_shapes(const Value* value) {
-    const auto [list, size] = items_of(value);
-    spend(size);
-    key_.put(static_cast<std::int64_t>(size));
-    for (std::uint32_t i = 0; i < size; ++i) {
-      const auto [dimensions, rank] = items_of(&list[i]);
-      spend(rank);
-      key_.put(static_cast<std::int64_t>(rank));
-      for (std::uint32_t k = 0; k < rank; ++k) {
-        key_.put(number_or(&dimensions[k], 0));
+    put_size(items_of(value));
+    for (const Value& shape : items_of(value)) {
+      put_size(items_of(&shape));
+      for (const Value& extent : items_of(&shape)) {
+        key_.put(number_or(&extent, 0));
       }
     }
   }
 
   void put_texts(const Value* value) {
-    const auto [list, size] = items_of(value);
-    spend(size);
-    key_.put(static_cast<std::int64_t>(size));
-    for (std::uint32_t i = 0; i < size; ++i) {
-      spend(text_or_empty(&list[i]).size());
-      key_.put(text_or_empty(&list[i]));
+    put_size(items_of(value));
+    for (const Value& text : items_of(value)) {
+      spend(text_or_empty(&text).size());
+      key_.put(text_or_empty(&text));
     }
   }
 
@@ -282,28 +281,27 @@ class Decoder {
   }
 
   std::uint32_t stack_of(const Value* value) {
-    auto [list, size] = items_of(value);
-    size = std::min(size, frames_max);
-    if (size == 0) {
+    std::span<const Value> frames = items_of(value);
+    frames = frames.first(std::min(frames.size(), frames_max));
+    if (frames.empty()) {
       return 0;
     }
     key_.clear();
-    for (std::uint32_t i = 0; i < size; ++i) {
-      const Node* frame = list[i].is(Value::Kind::dict) ? list[i].node : nullptr;
-      spend(frame == nullptr ? 1 : frame->size + 1);
-      const std::string_view function = text_or_empty(find(list[i], "name"));
-      const std::string_view file = text_or_empty(find(list[i], "filename"));
+    for (const Value& frame : frames) {
+      spend(frame.is(Value::Kind::dict) ? frame.node->size + 1 : 1);
+      const std::string_view function = text_or_empty(find(frame, "name"));
+      const std::string_view file = text_or_empty(find(frame, "filename"));
       spend((function.size() + file.size()) / 8);
       key_.put(function);
       key_.put(file);
-      key_.put(number_or(find(list[i], "line"), 0));
+      key_.put(number_or(find(frame, "line"), 0));
     }
     return result_.tables.stacks.number_of(key_.bytes(), [&] {
       DumpStack stack;
-      for (std::uint32_t i = 0; i < size; ++i) {
-        stack.push_back({std::string(text_or_empty(find(list[i], "name"))),
-                         std::string(text_or_empty(find(list[i], "filename"))),
-                         number_or(find(list[i], "line"), 0)});
+      for (const Value& frame : frames) {
+        stack.push_back({std::string(text_or_empty(find(frame, "name"))),
+                         std::string(text_or_empty(find(frame, "filename"))),
+                         number_or(find(frame, "line"), 0)});
       }
       return stack;
     });
@@ -311,9 +309,9 @@ class Decoder {
 
   // For example ("0", "default_pg"); very old dumps have only pg_id.
   std::uint32_t group_of(const Entry& entry) {
-    const auto [names, size] = items_of(entry[Field::process_group]);
+    const std::span<const Value> names = items_of(entry[Field::process_group]);
     const std::int64_t id = number_or(entry[Field::pg_id], 0);
-    std::string_view name = size > 0 ? text_or_empty(&names[0]) : std::string_view();
+    std::string_view name = !names.empty() ? text_or_empty(&names[0]) : std::string_view();
     const std::string number = name.empty() ? fmt::format("{}", id) : std::string();
     name = name.empty() ? number : name;
     spend(name.size());
@@ -322,7 +320,7 @@ class Decoder {
     }
     last_id_ = id;
     last_name_ = name;
-    last_group_ = group_named(name, size > 1 ? text_or_empty(&names[1]) : std::string_view());
+    last_group_ = group_named(name, names.size() > 1 ? text_or_empty(&names[1]) : std::string_view());
     spend(group_of_id_.size());
     const bool is_new = std::none_of(group_of_id_.begin(), group_of_id_.end(),
                                      [&](const auto& known) { return known.first == id; });

@@ -28,6 +28,15 @@ std::uint32_t CallRecorder::group(std::string_view name, std::string_view descri
   return result_.tables.number_of(DumpGroup{std::string(name), std::string(description), std::move(members)});
 }
 
+void CallRecorder::add_groups(const Value* table) {
+  for (const Value& each : items_of(table)) {
+    if (each.is(Value::Kind::dict)) {
+      group(text_or_empty(find(each, "pg_name")), text_or_empty(find(each, "pg_desc")),
+            members_of(find(each, "ranks")));
+    }
+  }
+}
+
 std::uint32_t CallRecorder::only_group() {
   if (result_.tables.groups.things().size() != 1) {
     result_.dump.knows_groups = false;

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "traces/dumps/rank_recording.h"
+#include "traces/values/value.h"
 
 namespace rollcall::traces {
 
@@ -29,6 +30,9 @@ class CallRecorder {
 
   // Returns a group, with its members as far as they are known: those of one call and those of a table are one group.
   std::uint32_t group(std::string_view name, std::string_view description, std::vector<Rank> members);
+
+  // A list of dicts, as torch.profiler and the observer of execution traces describe the groups of a rank.
+  void add_groups(const Value* table);
 
   // For calls that do not name a group: the only group, or else a group that stands for all.
   std::uint32_t only_group();

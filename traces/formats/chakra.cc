@@ -151,7 +151,7 @@ bool looks_like_chakra_groups(const Value& value) {
     return false;
   }
   for (std::uint32_t i = 0; i + 1 < value.node->size; i += 2) {
-    const auto [ranks, size] = items_of(&value.node->items[i + 1]);
+    const std::size_t size = items_of(&value.node->items[i + 1]).size();
     const std::string_view name = text_or_empty(&value.node->items[i]);
     const bool is_number = !name.empty() && name.find_first_not_of("0123456789") == std::string_view::npos;
     if (!is_number || size == 0 || members_of(&value.node->items[i + 1]).size() != size) {

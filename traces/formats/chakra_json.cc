@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <ranges>
 
 #include "traces/formats/chakra_node.h"
 #include "traces/values/value_access.h"
@@ -34,9 +35,8 @@ ChakraNode printed_node(const Value& value) {
   node.type = type_of(find(value, "type"));
   node.start_us = count_or(find(value, "startTimeMicros"), 0);
   node.duration_us = count_or(find(value, "durationMicros"), 0);
-  const auto [attributes, size] = items_of(find(value, "attr"));
-  for (std::uint32_t i = 0; i < size; ++i) {
-    node.set(attribute_of(attributes[i]));
+  for (const Value& attribute : items_of(find(value, "attr"))) {
+    node.set(attribute_of(attribute));
   }
   return node;
 }
@@ -55,9 +55,8 @@ ChakraNode table_node(const Value& value) {
 }  // namespace
 
 bool looks_like_chakra_json(const Value& value) {
-  const auto [messages, size] = items_of(&value);
-  const bool is_printed = std::any_of(
-      messages, messages + std::min<std::uint32_t>(size, 2),
+  const bool is_printed = std::ranges::any_of(
+      items_of(&value) | std::views::take(2),
       [](const Value& message) { return text_or_empty(find(message, "type")).ends_with("_NODE"); });
   return is_printed || find(value, "workload_graph") != nullptr;
 }
@@ -65,9 +64,8 @@ bool looks_like_chakra_json(const Value& value) {
 RankRecording decode_chakra_json(const Value& value, Rank rank) {
   ChakraCalls calls(rank);
   const Value* table = find(value, "workload_graph");
-  const auto [nodes, size] = items_of(table == nullptr ? &value : table);
-  for (std::uint32_t i = 0; i < size; ++i) {
-    calls.add(table == nullptr ? printed_node(nodes[i]) : table_node(nodes[i]));
+  for (const Value& node : items_of(table == nullptr ? &value : table)) {
+    calls.add(table == nullptr ? printed_node(node) : table_node(node));
   }
   return calls.finish();
 }

@@ -16,8 +16,8 @@ bool is_request(const Value& value) {
   if (value.is(Value::Kind::integer)) {
     return true;
   }
-  const auto [items, size] = items_of(&value);
-  return size == 2 && items[0].is(Value::Kind::integer) && !items[1].is(Value::Kind::list);
+  const std::span<const Value> items = items_of(&value);
+  return items.size() == 2 && items[0].is(Value::Kind::integer) && !items[1].is(Value::Kind::list);
 }
 
 class Reader {
@@ -25,9 +25,9 @@ class Reader {
   Reader(const Value& file, Rank rank) : file_(file), rank_(rank) {}
 
   RankRecording read() {
-    const auto [nodes, size] = items_of(find(file_, "nodes"));
+    const std::span<const Value> nodes = items_of(find(file_, "nodes"));
     Nodes chosen;
-    for (std::uint32_t i = 0; i < size; ++i) {
+    for (std::uint32_t i = 0; i < nodes.size(); ++i) {
       const std::string_view name = text_or_empty(find(nodes[i], "name"));
       if (name == "## process_group:init ##") {
         read_groups(nodes[i]);
@@ -39,7 +39,7 @@ class Reader {
       add(*node);
     }
     if (chosen.empty()) {
-      read_host_operators(nodes, size);
+      read_host_operators(nodes);
     }
     return calls_.finish(false);
   }
@@ -54,10 +54,10 @@ class Reader {
   }
 
   // Reads traces of Gloo, and of torch before 2.0, which kept these fields in the node itself.
-  void read_host_operators(const Value* nodes, std::uint32_t size) {
+  void read_host_operators(std::span<const Value> nodes) {
     Nodes operators;
     Nodes ranges;
-    for (std::uint32_t i = 0; i < size; ++i) {
+    for (std::uint32_t i = 0; i < nodes.size(); ++i) {
       const std::string_view name = text_or_empty(find(nodes[i], "name"));
       if (is_host_operator(name) || is_backend_range(name)) {
         (is_host_operator(name) ? operators : ranges)
@@ -76,32 +76,25 @@ class Reader {
     }
   }
 
-  static std::pair<const Value*, std::uint32_t> inputs_of(const Value& node) {
+  static std::span<const Value> inputs_of(const Value& node) {
     const Value* inputs = find(node, "inputs");
-    return inputs == nullptr ? std::pair<const Value*, std::uint32_t>() : items_of(find(*inputs, "values"));
+    return inputs == nullptr ? std::span<const Value>() : items_of(find(*inputs, "values"));
   }
 
   // The groups are JSON inside a string.
   void read_groups(const Value& node) {
-    const auto [values, count] = inputs_of(node);
-    if (count == 0 || !values[0].is(Value::Kind::text)) {
+    const std::span<const Value> values = inputs_of(node);
+    if (values.empty() || !values[0].is(Value::Kind::text)) {
       return;
     }
     const Value table = read_json(values[0].as_text(), arena_);
-    const auto [groups, size] = items_of(&table);
-    for (std::uint32_t i = 0; i < size; ++i) {
-      if (groups[i].is(Value::Kind::dict)) {
-        calls_.group(text_or_empty(find(groups[i], "pg_name")), text_or_empty(find(groups[i], "pg_desc")),
-                     members_of(find(groups[i], "ranks")));
-      }
-    }
+    calls_.add_groups(&table);
   }
 
   static const Value* attribute(const Value& node, std::string_view name) {
-    const auto [attributes, size] = items_of(find(node, "attrs"));
-    for (std::uint32_t i = 0; i < size; ++i) {
-      if (text_or_empty(find(attributes[i], "name")) == name) {
-        return find(attributes[i], "value");
+    for (const Value& attribute : items_of(find(node, "attrs"))) {
+      if (text_or_empty(find(attribute, "name")) == name) {
+        return find(attribute, "value");
       }
     }
     return nullptr;
@@ -124,15 +117,15 @@ class Reader {
 
   // The values are request, group, and the root or peer inside the group; tensors may come first.
   static void read_request(const Value& node, RecordedCall& call) {
-    const auto [values, size] = inputs_of(node);
-    const std::uint32_t place = size > 0 && is_request(values[0]) ? 0 : 1;
-    if (place >= size || !is_request(values[place])) {
+    const std::span<const Value> values = inputs_of(node);
+    const std::size_t place = !values.empty() && is_request(values[0]) ? 0 : 1;
+    if (place >= values.size() || !is_request(values[place])) {
       return;
     }
     const Value& request = values[place];
     const bool is_list = request.is(Value::Kind::list);
     call.seq = count_or(is_list ? &request.node->items[0] : &request, -1);
-    if (place + 2 < size) {
+    if (place + 2 < values.size()) {
       call.peer =
           static_cast<Rank>(std::clamp<std::int64_t>(number_or(&values[place + 2], -1), -1, ranks_max));
     }

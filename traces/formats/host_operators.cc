@@ -13,21 +13,21 @@ namespace {
 constexpr int nesting_max = 4;  // a list of lists of tensor shapes
 constexpr std::int64_t elements_max = std::int64_t{1} << 60;
 
-const Value* item(const Value* list, std::uint32_t index) {
-  const auto [items, size] = items_of(list);
-  return index < size ? &items[index] : nullptr;
+const Value* item(const Value* list, std::size_t index) {
+  const std::span<const Value> items = items_of(list);
+  return index < items.size() ? &items[index] : nullptr;
 }
 
 // Total elements of the tensors in a list of shapes, however deeply nested; -1 if there are none.
 std::int64_t elements_in(const Value* shapes, int depth = 0) {
-  const auto [items, size] = items_of(shapes);
-  if (size == 0 || depth > nesting_max) {
+  const std::span<const Value> items = items_of(shapes);
+  if (items.empty() || depth > nesting_max) {
     return -1;
   }
   const bool is_shape = items[0].is(Value::Kind::integer);
   std::int64_t total = is_shape ? 1 : -1;
-  for (std::uint32_t i = 0; i < size; ++i) {
-    const std::int64_t part = is_shape ? count_or(&items[i], -1) : elements_in(&items[i], depth + 1);
+  for (const Value& item : items) {
+    const std::int64_t part = is_shape ? count_or(&item, -1) : elements_in(&item, depth + 1);
     const bool overflows = is_shape ? __builtin_mul_overflow(total, part, &total)
                                     : __builtin_add_overflow(std::max<std::int64_t>(total, 0), part, &total);
     if (part < 0 || overflows) {

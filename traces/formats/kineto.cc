@@ -35,11 +35,11 @@ class KinetoReader {
     const Value* info = find(file_, "distributedInfo");
     rank_ = info == nullptr ? -1 : static_cast<Rank>(number_or(find(*info, "rank"), -1));
     if (info != nullptr) {
-      read_groups(*info);
+      calls_.add_groups(find(*info, "pg_config"));
     }
     // A torch build without Kineto writes the events as a bare list.
-    const auto [events, size] = items_of(file_.is(Value::Kind::list) ? &file_ : events_of(file_));
-    for (std::uint32_t i = 0; i < size; ++i) {
+    const std::span<const Value> events = items_of(file_.is(Value::Kind::list) ? &file_ : events_of(file_));
+    for (std::size_t i = 0; i < events.size(); ++i) {
       if (const TraceEvent event = trace_event_of(events[i]); event.phase == "X") {
         read_event(event, i);
       }
@@ -60,16 +60,6 @@ class KinetoReader {
   }
 
  private:
-  void read_groups(const Value& info) {
-    const auto [groups, size] = items_of(find(info, "pg_config"));
-    for (std::uint32_t i = 0; i < size; ++i) {
-      if (groups[i].is(Value::Kind::dict)) {
-        calls_.group(text_or_empty(find(groups[i], "pg_name")), text_or_empty(find(groups[i], "pg_desc")),
-                     members_of(find(groups[i], "ranks")));
-      }
-    }
-  }
-
   void read_event(const TraceEvent& event, std::size_t place) {
     if (event.process >= merged_pid_min) {
       throw BadFile(0, "a merged trace of several ranks; pass the files of the ranks instead");
@@ -152,9 +142,9 @@ class KinetoReader {
 }  // namespace
 
 bool looks_like_kineto(const Value& value) {
-  const auto [events, size] = items_of(&value);
+  const std::span<const Value> events = items_of(&value);
   return events_of(value) != nullptr ||
-         (size > 0 && find(events[0], "ph") != nullptr && find(events[0], "ts") != nullptr);
+         (!events.empty() && find(events[0], "ph") != nullptr && find(events[0], "ts") != nullptr);
 }
 
 RankRecording decode_kineto(const Value& value) { return KinetoReader(value).read(); }

@@ -69,18 +69,16 @@ class CommsReader {
 }  // namespace
 
 bool looks_like_param_trace(const Value& value) {
-  const auto [entries, size] = items_of(&value);
-  return size > 0 && std::any_of(entries, entries + size, [](const Value& entry) {
-           return entry.is(Value::Kind::dict) && find(entry, "comms") != nullptr;
-         });
+  return std::ranges::any_of(items_of(&value), [](const Value& entry) {
+    return entry.is(Value::Kind::dict) && find(entry, "comms") != nullptr;
+  });
 }
 
 RankRecording decode_param_trace(const Value& value, Rank rank) {
   CommsReader reader(rank);
-  const auto [entries, size] = items_of(&value);
-  for (std::uint32_t i = 0; i < size; ++i) {
-    if (entries[i].is(Value::Kind::dict)) {
-      reader.add(entries[i]);
+  for (const Value& entry : items_of(&value)) {
+    if (entry.is(Value::Kind::dict)) {
+      reader.add(entry);
     }
   }
   return reader.finish();

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 #include <map>
+#include <ranges>
 
 #include <fmt/core.h>
 
@@ -21,7 +22,7 @@ constexpr std::string_view magic = "rollcall";
 constexpr std::uint32_t known_version = 1;
 constexpr std::uint64_t capacity_max = 1U << 20;
 constexpr std::size_t table_bytes_max = std::size_t{64} << 20;
-constexpr std::size_t list_max = 1U << 20;
+constexpr std::ptrdiff_t list_max = 1U << 20;
 
 static_assert(std::endian::native == std::endian::little,
               "rings are little-endian, and read as they lie in memory");
@@ -93,9 +94,8 @@ class Decoder {
   void add_group(const Value& line) {
     check::DumpGroup group;
     group.name = text_or_empty(find(line, "name"));
-    const auto [ranks, rank_count] = items_of(find(line, "ranks"));
-    for (std::uint32_t i = 0; i < rank_count; ++i) {
-      const std::int64_t rank = number_or(&ranks[i], 0);
+    for (const Value& item : items_of(find(line, "ranks"))) {
+      const std::int64_t rank = number_or(&item, 0);
       if (rank < 0 || rank >= header_.world_size) {
         throw BadFile(header_.table_begin, fmt::format("group {} has a rank {} in a job of {}", group.name,
                                                        rank, header_.world_size));
@@ -139,10 +139,9 @@ class Decoder {
     }
     check::DumpStack stack;
     std::string key;
-    const auto [frames, count] = items_of(find(line, "stack"));
-    for (std::size_t i = 0; i < std::min<std::size_t>(count, list_max); ++i) {
-      const auto [parts, size] = items_of(&frames[i]);
-      if (size == 3) {
+    for (const Value& frame : items_of(find(line, "stack")) | std::views::take(list_max)) {
+      const std::span<const Value> parts = items_of(&frame);
+      if (parts.size() == 3) {
         stack.push_back({std::string(text_or_empty(&parts[2])), std::string(text_or_empty(&parts[0])),
                          number_or(&parts[1], 0)});
         key += fmt::format("{}\n{}\n{}\n", stack.back().file, stack.back().line, stack.back().function);

@@ -23,29 +23,19 @@ std::string text_of(const Value& dict, std::string_view key) {
   return std::string(text_or_empty(find(dict, key)));
 }
 
-std::vector<std::int64_t> counts_of(const Value* list) {
-  std::vector<std::int64_t> counts;
-  const auto [items, size] = items_of(list);
-  for (std::uint32_t i = 0; i < size; ++i) {
-    counts.push_back(count_or(&items[i], 0));
-  }
-  return counts;
-}
-
 // Throws BadFile unless there are none, or one for each of the tensors, which have `counts` elements.
-std::vector<std::vector<std::int64_t>> shapes_of(const Value* list, const std::vector<std::int64_t>& counts) {
-  std::vector<std::vector<std::int64_t>> shapes;
-  const auto [items, size] = items_of(list);
-  for (std::uint32_t i = 0; i < size; ++i) {
-    shapes.push_back(counts_of(&items[i]));
+std::vector<std::vector<std::int64_t>> checked_shapes(const Value* list,
+                                                      const std::vector<std::int64_t>& counts) {
+  std::vector<std::vector<std::int64_t>> shapes = shapes_of(list);
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
     std::int64_t numel = 1;
     const bool fits = std::ranges::none_of(
-        shapes.back(), [&numel](std::int64_t each) { return __builtin_mul_overflow(numel, each, &numel); });
-    if (!fits || i >= counts.size() || numel != counts[i] || shapes.back().size() > Shape::dimensions_max) {
+        shapes[i], [&numel](std::int64_t each) { return __builtin_mul_overflow(numel, each, &numel); });
+    if (!fits || i >= counts.size() || numel != counts[i] || shapes[i].size() > Shape::dimensions_max) {
       throw BadFile(0, "a tensor whose shape does not have as many elements as the tensor");
     }
   }
-  if (size != 0 && size != counts.size()) {
+  if (!shapes.empty() && shapes.size() != counts.size()) {
     throw BadFile(0, "shapes of some tensors only");
   }
   return shapes;
@@ -101,12 +91,10 @@ ScriptMemory script_memory(const Value& value) {
     std::ranges::stable_sort(memory.parts, std::ranges::greater(),
                              [](const auto& part) { return part.second; });
   }
-  const auto [holders, size] = items_of(find(value, "holders"));
-  for (std::uint32_t i = 0; i < size; ++i) {
-    if (holders[i].is(Value::Kind::dict)) {
-      memory.holders.push_back({count_or(find(holders[i], "bytes"), 0),
-                                count_or(find(holders[i], "count"), 0), text_of(holders[i], "part"),
-                                script_site(find(holders[i], "site"))});
+  for (const Value& holder : items_of(find(value, "holders"))) {
+    if (holder.is(Value::Kind::dict)) {
+      memory.holders.push_back({count_or(find(holder, "bytes"), 0), count_or(find(holder, "count"), 0),
+                                text_of(holder, "part"), script_site(find(holder, "site"))});
     }
   }
   return memory;
@@ -186,8 +174,7 @@ class RankReader {
       rank_.training = {count_or(find(*updated, "parameters"), 0), count_or(find(*updated, "steps"), 0),
                         text_of(*updated, "digest"), script_site(find(*updated, "site")),
                         std::string(text_or_empty(find(*updated, "began")))};
-      const auto [replicas, count] = items_of(find(*updated, "replicas"));
-      for (const Value& replica : std::span(replicas, count)) {
+      for (const Value& replica : items_of(find(*updated, "replicas"))) {
         rank_.training.replicas.push_back({members_of(find(replica, "ranks")),
                                            count_or(find(replica, "parameters"), 0),
                                            text_of(replica, "digest"), script_site(find(replica, "site"))});
@@ -256,10 +243,9 @@ class RankReader {
 
   void read_stack(const Value& stack) {
     rank_.stack.clear();
-    const auto [frames, size] = items_of(&stack);
-    for (std::uint32_t i = 0; i < size; ++i) {
-      const auto [parts, count] = items_of(&frames[i]);
-      if (count == 3) {
+    for (const Value& frame : items_of(&stack)) {
+      const std::span<const Value> parts = items_of(&frame);
+      if (parts.size() == 3) {
         rank_.stack.push_back({std::string(text_or_empty(&parts[0])), count_or(&parts[1], 0),
                                std::string(text_or_empty(&parts[2]))});
       }
@@ -278,7 +264,8 @@ class RankReader {
   }
 
   void read_event(const Value& value) {
-    const auto [parts, size] = items_of(&value);
+    const std::span<const Value> parts = items_of(&value);
+    const std::size_t size = parts.size();
     const std::string_view word = size == 0 ? std::string_view() : text_or_empty(&parts[0]);
     ScriptEvent event;
     if (word == "c" && size >= 2) {
@@ -288,12 +275,11 @@ class RankReader {
     } else if (word == "b" && size == 3) {
       event.kind = ScriptEvent::Kind::batch;
       event.handle = number_or(&parts[2], -1);
-      const auto [calls, count] = items_of(&parts[1]);
-      if (count == 0) {
-        throw BadFile(0, "a batch has calls");
+      for (const Value& call : items_of(&parts[1])) {
+        event.calls.push_back(known_call(&call));
       }
-      for (std::uint32_t i = 0; i < count; ++i) {
-        event.calls.push_back(known_call(&calls[i]));
+      if (event.calls.empty()) {
+        throw BadFile(0, "a batch has calls");
       }
     } else if (word == "o" && size == 2) {
       const std::int64_t handle = number_or(&parts[1], -1);
@@ -318,7 +304,7 @@ class RankReader {
       event.awaited = count_or(&parts[1], 0);
       event.stream = count_or(&parts[2], 0);
     } else if (word == "x") {
-      read_exception(parts, size);
+      read_exception(parts);
       return;
     } else if (word == "r") {
       event.kind = ScriptEvent::Kind::returned;
@@ -380,8 +366,8 @@ class RankReader {
 
   // ["x", type, message, refused, last resort, handle]: the exception that the previous call or wait raised, or a
   // thread's wait for the handle. Older records say only that it raised.
-  void read_exception(const Value* parts, std::uint32_t size) {
-    const std::int64_t handle = size > 5 ? number_or(&parts[5], -1) : -1;
+  void read_exception(std::span<const Value> parts) {
+    const std::int64_t handle = parts.size() > 5 ? number_or(&parts[5], -1) : -1;
     if (close_wait(handle)) {
       rank_.events.push_back(wait_for(handle));
     }
@@ -390,11 +376,11 @@ class RankReader {
     }
     ScriptEvent& raised = rank_.events.back();
     raised.has_raised = true;
-    if (size >= 4) {
+    if (parts.size() >= 4) {
       raised.type = text_or_empty(&parts[1]);
       raised.message = text_or_empty(&parts[2]);
       raised.was_refused = is_true(&parts[3]);
-      raised.was_last_resort = size > 4 && is_true(&parts[4]);
+      raised.was_last_resort = parts.size() > 4 && is_true(&parts[4]);
     }
     const auto call = std::find_if(rank_.events.rbegin(), rank_.events.rend(), [&](const ScriptEvent& event) {
       return event.handle == raised.handle && !event.calls.empty();
@@ -463,8 +449,8 @@ ScriptCall script_call(const Value& description) {
   call.group = count_or(find(description, "group"), 0);
   call.given = counts_of(find(description, "numel"));
   call.filled = counts_of(find(description, "out_numel"));
-  call.given_shapes = shapes_of(find(description, "shapes"), call.given);
-  call.filled_shapes = shapes_of(find(description, "out_shapes"), call.filled);
+  call.given_shapes = checked_shapes(find(description, "shapes"), call.given);
+  call.filled_shapes = checked_shapes(find(description, "out_shapes"), call.filled);
   call.dtype = text_of(description, "dtype");
   call.device = text_of(description, "device");
   call.reduce_op = text_of(description, "reduce");
@@ -473,17 +459,14 @@ ScriptCall script_call(const Value& description) {
   call.root = rank_of(description, "root");
   call.peer = rank_of(description, "peer");
   call.tag = static_cast<std::int32_t>(number_or(find(description, "tag"), 0));
-  const auto [splits, count] = items_of(find(description, "splits"));
-  if (count == 2) {
+  const std::span<const Value> splits = items_of(find(description, "splits"));
+  if (splits.size() == 2) {
     call.output_splits = counts_of(&splits[0]);
     call.input_splits = counts_of(&splits[1]);
   }
   call.ranks = members_of(find(description, "ranks"));
   call.parent = count_or(find(description, "parent"), 0);
-  const auto [parts, part_count] = items_of(find(description, "parts"));
-  for (std::uint32_t i = 0; i < part_count; ++i) {
-    call.parts.push_back(counts_of(&parts[i]));
-  }
+  call.parts = shapes_of(find(description, "parts"));
   call.is_local = is_true(find(description, "local"));
   call.is_on_gloo = is_true(find(description, "on_gloo"));
   call.wait_all_ranks = is_true(find(description, "wait_all_ranks"));

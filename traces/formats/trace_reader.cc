@@ -69,8 +69,7 @@ class TraceReader {
       fail("no \"traceEvents\"");
     }
     read_about(root);
-    const auto [values, size] = items_of(list);
-    const std::span<const Value> events(values, size);
+    const std::span<const Value> events = items_of(list);
     const bool has_kernels = std::ranges::any_of(events, is_communication_kernel, trace_event_of);
     for (const Value& event : events) {
       read_event(trace_event_of(event), has_kernels);

@@ -32,13 +32,8 @@ LogFact launches_of(Rank rank, std::string group, std::int64_t count, std::int64
 bool may_be_rank(std::int64_t number) { return number >= 0 && number < ranks_max; }
 
 // Returns the items of a list, or a single object that is not in a list.
-std::pair<const Value*, std::uint32_t> objects_of(const Value& value) {
-  return value.is(Value::Kind::dict) ? std::pair<const Value*, std::uint32_t>(&value, 1U) : items_of(&value);
-}
-
-const Value* first_object(const Value& value) {
-  const auto [items, size] = objects_of(value);
-  return size == 0 ? nullptr : items;
+std::span<const Value> objects_of(const Value& value) {
+  return value.is(Value::Kind::dict) ? std::span(&value, 1) : items_of(&value);
 }
 
 }  // namespace
@@ -86,16 +81,16 @@ std::string process_of(const Value& rank) {
 class RanksOfJob {
  public:
   explicit RanksOfJob(const Value& value) {
-    const auto [communicators, size] = items_of(find(value, "communicators"));
+    const std::span<const Value> communicators = items_of(find(value, "communicators"));
     std::set<std::string> all;
-    for (std::uint32_t i = 0; i < size; ++i) {
-      std::map<std::string, std::int64_t> own = ranks_of(communicators[i]);
+    for (const Value& communicator : communicators) {
+      std::map<std::string, std::int64_t> own = ranks_of(communicator);
       for (const auto& [process, rank] : own) {
         all.insert(process);
       }
       whole_ = own.size() > whole_.size() ? std::move(own) : whole_;
     }
-    is_only_one_ = size == 1;
+    is_only_one_ = communicators.size() == 1;
     if (whole_.size() < all.size()) {
       whole_.clear();
     }
@@ -114,10 +109,9 @@ class RanksOfJob {
   static std::map<std::string, std::int64_t> ranks_of(const Value& communicator) {
     std::map<std::string, std::int64_t> own;
     for (const char* const list : {"ranks", "missing_ranks"}) {
-      const auto [ranks, count] = items_of(find(communicator, list));
-      for (std::uint32_t k = 0; k < count; ++k) {
-        if (std::string process = process_of(ranks[k]); !process.empty()) {
-          own.emplace(std::move(process), number_or(find(ranks[k], "rank"), -1));
+      for (const Value& rank : items_of(find(communicator, list))) {
+        if (std::string process = process_of(rank); !process.empty()) {
+          own.emplace(std::move(process), number_or(find(rank, "rank"), -1));
         }
       }
     }
@@ -135,13 +129,11 @@ class RanksOfJob {
 std::vector<LogFact> read_ras_json(const Value& value) {
   std::vector<LogFact> facts;
   const RanksOfJob in_job(value);
-  const auto [communicators, size] = items_of(find(value, "communicators"));
-  for (std::uint32_t i = 0; i < size; ++i) {
-    const std::string group(text_or_empty(find(communicators[i], "hash")));
-    const auto [ranks, count] = items_of(find(communicators[i], "ranks"));
-    for (std::uint32_t k = 0; k < count; ++k) {
-      const std::int64_t rank = in_job.of(ranks[k]);
-      const Value* counts = find(ranks[k], "collective_counts");
+  for (const Value& communicator : items_of(find(value, "communicators"))) {
+    const std::string group(text_or_empty(find(communicator, "hash")));
+    for (const Value& member : items_of(find(communicator, "ranks"))) {
+      const std::int64_t rank = in_job.of(member);
+      const Value* counts = find(member, "collective_counts");
       if (!may_be_rank(rank) || counts == nullptr || !counts->is(Value::Kind::dict)) {
         continue;
       }
@@ -151,16 +143,14 @@ std::vector<LogFact> read_ras_json(const Value& value) {
       }
       facts.push_back(launches_of(static_cast<Rank>(rank), group, calls));
     }
-    const auto [missing, lost] = items_of(find(communicators[i], "missing_ranks"));
-    for (std::uint32_t k = 0; k < lost; ++k) {
-      const std::int64_t rank =
-          missing[k].is(Value::Kind::dict) ? in_job.of(missing[k]) : number_or(&missing[k], -1);
+    for (const Value& missing : items_of(find(communicator, "missing_ranks"))) {
+      const std::int64_t rank = missing.is(Value::Kind::dict) ? in_job.of(missing) : number_or(&missing, -1);
       if (may_be_rank(rank)) {
         LogFact& fact = facts.emplace_back();
         fact.kind = Kind::unreachable;
         fact.ranks = RankSet{static_cast<Rank>(rank)};
         fact.group = group;
-        fact.text = is_dead(missing[k]) ? "" : unresponsive;
+        fact.text = is_dead(missing) ? "" : unresponsive;
       }
     }
   }
@@ -168,17 +158,17 @@ std::vector<LogFact> read_ras_json(const Value& value) {
 }
 
 bool looks_like_inspector(const Value& value) {
-  const Value* first = first_object(value);
-  return first != nullptr && find(*first, "header") != nullptr && find(*first, "coll_perf") != nullptr;
+  const std::span<const Value> objects = objects_of(value);
+  return !objects.empty() && find(objects[0], "header") != nullptr &&
+         find(objects[0], "coll_perf") != nullptr;
 }
 
 // {"header": {"id": "0x..", "rank": 0}, "metadata": {..}, "coll_perf": {"coll": "AllReduce", "coll_sn": 7}}
 std::vector<LogFact> read_inspector(const Value& value, Rank file_rank) {
   std::map<std::pair<std::string, Rank>, std::int64_t> last;
-  const auto [lines, size] = objects_of(value);
-  for (std::uint32_t i = 0; i < size; ++i) {
-    const Value* header = find(lines[i], "header");
-    const Value* call = find(lines[i], "coll_perf");
+  for (const Value& line : objects_of(value)) {
+    const Value* header = find(line, "header");
+    const Value* call = find(line, "coll_perf");
     if (header == nullptr || call == nullptr) {
       continue;
     }

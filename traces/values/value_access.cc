@@ -22,9 +22,9 @@ std::string_view text_or_empty(const Value* value) {
   return value != nullptr && value->is(Value::Kind::text) ? value->as_text() : std::string_view();
 }
 
-std::pair<const Value*, std::uint32_t> items_of(const Value* value) {
+std::span<const Value> items_of(const Value* value) {
   if (value == nullptr || !value->is(Value::Kind::list)) {
-    return {nullptr, 0};
+    return {};
   }
   return {value->node->items, value->node->size};
 }
@@ -48,24 +48,26 @@ float duration_or_none(double milliseconds) {
   return milliseconds >= 0 && milliseconds < most ? static_cast<float>(milliseconds) : -1;
 }
 
+std::vector<std::int64_t> counts_of(const Value* value) {
+  std::vector<std::int64_t> counts;
+  for (const Value& item : items_of(value)) {
+    counts.push_back(count_or(&item, 0));
+  }
+  return counts;
+}
+
 std::vector<std::vector<std::int64_t>> shapes_of(const Value* value) {
   std::vector<std::vector<std::int64_t>> shapes;
-  const auto [list, size] = items_of(value);
-  for (std::uint32_t i = 0; i < size; ++i) {
-    const auto [dimensions, rank] = items_of(&list[i]);
-    std::vector<std::int64_t>& shape = shapes.emplace_back();
-    for (std::uint32_t k = 0; k < rank; ++k) {
-      shape.push_back(count_or(&dimensions[k], 0));
-    }
+  for (const Value& item : items_of(value)) {
+    shapes.push_back(counts_of(&item));
   }
   return shapes;
 }
 
 std::vector<std::string> texts_of(const Value* value) {
   std::vector<std::string> texts;
-  const auto [list, size] = items_of(value);
-  for (std::uint32_t i = 0; i < size; ++i) {
-    texts.emplace_back(text_or_empty(&list[i]));
+  for (const Value& item : items_of(value)) {
+    texts.emplace_back(text_or_empty(&item));
   }
   return texts;
 }
@@ -98,9 +100,8 @@ std::vector<Rank> members_of(const Value* value) {
   if (const std::string_view text = text_or_empty(value); !text.empty()) {
     members = parse_ranks(text).value_or(std::vector<Rank>());
   }
-  const auto [list, size] = items_of(value);
-  for (std::uint32_t i = 0; i < size; ++i) {
-    if (const std::int64_t rank = number_or(&list[i], -1); rank >= 0 && rank < ranks_max) {
+  for (const Value& item : items_of(value)) {
+    if (const std::int64_t rank = number_or(&item, -1); rank >= 0 && rank < ranks_max) {
       members.push_back(static_cast<Rank>(rank));
     }
   }

@@ -5,7 +5,10 @@
 // recorders of other versions leave fields out, and hostile files put anything there.
 
 #include <optional>
-#include <utility>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "sim/c10d/op.h"
 #include "traces/values/value.h"
@@ -28,8 +31,9 @@ double real_or(const Value* value, double otherwise);
 float duration_or_none(double milliseconds);
 std::string_view text_or_empty(const Value* value);
 // The items of a list; empty for any other value.
-std::pair<const Value*, std::uint32_t> items_of(const Value* value);
+std::span<const Value> items_of(const Value* value);
 
+std::vector<std::int64_t> counts_of(const Value* value);
 std::vector<std::vector<std::int64_t>> shapes_of(const Value* value);
 std::vector<std::string> texts_of(const Value* value);
 
