@@ -62,7 +62,7 @@ class ClusterReader {
 
  private:
   void error(const Json& at, std::string message, std::string_view suggestion = {}) {
-    diagnostics_.error(at.offset(), at.pointer(), std::move(message), suggestion);
+    diagnostics_.error(at, std::move(message), suggestion);
   }
 
   bool read_preset(cost::Cluster& cluster) {
@@ -314,8 +314,7 @@ std::optional<ClusterSetting> read_cluster(const Json& value, Diagnostics& diagn
   if (value.is(JsonType::string)) {
     cost::NamedCluster named = cost::find_cluster(value.text());
     if (!named.cluster) {
-      diagnostics.error(value.offset(), value.pointer(), named.problem,
-                        preset_suggestion(named, value.text()));
+      diagnostics.error(value, named.problem, preset_suggestion(named, value.text()));
       return std::nullopt;
     }
     setting.gpus_per_node = named.cluster->gpus_per_node;
@@ -334,7 +333,7 @@ cost::Cluster load_cluster(const std::string& path) {
   diagnostics.throw_if_any();
   std::optional<ClusterSetting> setting = read_cluster(tree.root(), diagnostics);
   if (setting && !setting->cluster) {
-    diagnostics.error(tree.root().offset(), {},
+    diagnostics.error(tree.root(),
                       "the machines are not described: give \"preset\", \"links\" or \"graphs\"");
   }
   diagnostics.throw_if_any();

@@ -38,7 +38,7 @@ class FaultReader {
     refuse_keys_of_others(kind);
     const auto amount = fault_.find(kind.key);
     if (!amount) {
-      diagnostics_.error(fault_.offset(), fault_.pointer(), fmt::format("\"{}\" is missing", kind.key));
+      diagnostics_.error(fault_, fmt::format("\"{}\" is missing", kind.key));
     } else if (ranks) {
       add(kind.name, *ranks, *amount);
     }
@@ -49,7 +49,7 @@ class FaultReader {
     for (const FaultKind& other : kinds) {
       const auto stray = other.key == kind.key ? std::nullopt : fault_.find(other.key);
       if (stray) {
-        diagnostics_.error(stray->key_offset(), stray->pointer(), std::string(kind.phrase));
+        diagnostics_.error_at_key(*stray, std::string(kind.phrase));
       }
     }
   }
@@ -62,7 +62,7 @@ class FaultReader {
     } else if (const Quantity at = parse_duration(amount.text()); at.value) {
       options_.crashes.push_back({ranks, *at.value});
     } else {
-      diagnostics_.error(amount.offset(), amount.pointer(), at.problem);
+      diagnostics_.error(amount, at.problem);
     }
   }
 

@@ -143,7 +143,7 @@ void HeaderReader::read_place(const Json& at) {
 std::optional<RankSet> HeaderReader::ranks_of_key(const Json& entry) {
   ParsedRanks ranks = parse_ranks(entry.key(), scenario_.options.world_size);
   if (!ranks.ranks) {
-    diagnostics_.error(entry.key_offset(), entry.pointer(), ranks.problem);
+    diagnostics_.error_at_key(entry, ranks.problem);
   }
   return std::move(ranks.ranks);
 }
@@ -182,10 +182,10 @@ void HeaderReader::read_count(const Json& entry, const std::optional<RankSet>& r
   const std::string op(entry.key());
   const auto kind = parse_op_kind(op);
   if (!kind || is_about_groups(*kind) || is_about_store(*kind)) {
-    diagnostics_.error(entry.key_offset(), entry.pointer(),
-                       kind ? fmt::format("calls of {} are not counted, because they move no data", op)
-                            : fmt::format("unknown operation \"{}\"", op),
-                       kind ? std::string_view() : suggest_from(op, known_operations()));
+    diagnostics_.error_at_key(entry,
+                              kind ? fmt::format("calls of {} are not counted, because they move no data", op)
+                                   : fmt::format("unknown operation \"{}\"", op),
+                              kind ? std::string_view() : suggest_from(op, known_operations()));
   } else if (!entry.is(JsonType::integer)) {
     error(entry, fmt::format("expected the number of calls, found {}", to_phrase(entry.type())));
   } else {

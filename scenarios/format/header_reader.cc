@@ -23,7 +23,7 @@ constexpr std::int64_t default_ops = 100'000'000;
 }  // namespace
 
 void HeaderReader::error(const Json& at, std::string message, std::string_view suggestion) {
-  diagnostics_.error(at.offset(), at.pointer(), std::move(message), suggestion);
+  diagnostics_.error(at, std::move(message), suggestion);
 }
 
 void HeaderReader::read() {
@@ -152,7 +152,7 @@ void HeaderReader::read_devices() {
     const ParsedRanks ranks = parse_ranks(entry.key(), world_size);
     const auto own = device(entry);
     if (!ranks.ranks) {
-      diagnostics_.error(entry.key_offset(), entry.pointer(), ranks.problem);
+      diagnostics_.error_at_key(entry, ranks.problem);
       continue;
     }
     for (Rank rank : ranks.ranks->to_vector()) {
@@ -161,7 +161,7 @@ void HeaderReader::read_devices() {
     const std::size_t before = seen.size();
     seen.insert(*ranks.ranks);
     if (seen.size() != before + ranks.ranks->size()) {
-      diagnostics_.error(entry.key_offset(), entry.pointer(), "some of these ranks already have a device");
+      diagnostics_.error_at_key(entry, "some of these ranks already have a device");
     }
   }
 }
@@ -187,9 +187,9 @@ void HeaderReader::read_group(const Json& entry) {
   const auto ranks = read_ranks(*given, scenario_.options.world_size, diagnostics_);
   const auto timeout = is_object ? entry.find("timeout") : std::nullopt;
   if (entry.key() == "world" || entry.key().empty()) {
-    diagnostics_.error(
-        entry.key_offset(), entry.pointer(),
-        entry.key().empty() ? "a group needs a name" : "the group \"world\" always exists; use another name");
+    diagnostics_.error_at_key(entry, entry.key().empty()
+                                         ? "a group needs a name"
+                                         : "the group \"world\" always exists; use another name");
   } else if (ranks && ranks->empty()) {
     error(entry, "a group needs at least one rank");
   } else {

@@ -99,17 +99,16 @@ bool is_sound(const std::optional<Json>& matrix) {
 void check_variable(const Json& values, Diagnostics& diagnostics) {
   const std::string_view key = values.key();
   if (const std::string_view nearest = suggest(key, keys_of(schema_fields())); !nearest.empty()) {
-    diagnostics.error(
-        values.key_offset(), values.pointer(),
-        fmt::format("\"{}\" is not a scenario field, but too similar to one to be a variable", key), nearest);
+    diagnostics.error_at_key(
+        values, fmt::format("\"{}\" is not a scenario field, but too similar to one to be a variable", key),
+        nearest);
   } else if (!is_identifier(key) || std::ranges::find(taken_names, key) != taken_names.end()) {
-    diagnostics.error(values.key_offset(), values.pointer(),
-                      fmt::format("\"{}\" is neither a scenario field nor a valid variable name", key));
+    diagnostics.error_at_key(
+        values, fmt::format("\"{}\" is neither a scenario field nor a valid variable name", key));
   }
   for (Json value : values.children()) {
     if (!value.is(JsonType::integer)) {
-      diagnostics.error(value.offset(), value.pointer(),
-                        fmt::format("\"{}\" is a variable, and variables are integers", key));
+      diagnostics.error(value, fmt::format("\"{}\" is a variable, and variables are integers", key));
     }
   }
 }
@@ -148,19 +147,16 @@ void check_matrix(const Json& root, Diagnostics& diagnostics) {
   }
   for (Json values : matrix->children()) {
     if (std::ranges::find(fixed_fields, values.key()) != fixed_fields.end()) {
-      diagnostics.error(values.key_offset(), values.pointer(),
-                        fmt::format("a matrix cannot vary \"{}\"", values.key()));
+      diagnostics.error_at_key(values, fmt::format("a matrix cannot vary \"{}\"", values.key()));
     } else if (!is_field(values.key())) {
       check_variable(values, diagnostics);
     }
     if (const std::optional<Json> value = repeated_value(values)) {
-      diagnostics.error(value->offset(), value->pointer(),
-                        fmt::format("\"{}\" has this value already", values.key()));
+      diagnostics.error(*value, fmt::format("\"{}\" has this value already", values.key()));
     }
   }
   if (diagnostics.empty() && !is_sound(matrix)) {
-    diagnostics.error(matrix->offset(), matrix->pointer(),
-                      fmt::format("a matrix has at most {} cases", combinations_max));
+    diagnostics.error(*matrix, fmt::format("a matrix has at most {} cases", combinations_max));
   }
 }
 

@@ -131,7 +131,7 @@ class ObjectReader {
   // Without a place, the error is the object's.
   void error(const std::optional<Json>& place, std::string message, std::string_view suggestion = {}) {
     const Json& at = place ? *place : object_;
-    diagnostics_.error(at.offset(), at.pointer(), std::move(message), suggestion);
+    diagnostics_.error(at, std::move(message), suggestion);
   }
 
   bool is(const Json& value, JsonType type) {
@@ -238,8 +238,7 @@ std::optional<Report> read_report(const SourceText& source) {
     complete(report);
   } else {
     diagnostics.error(
-        version->offset(), version->pointer(),
-        fmt::format("this version of rollcall reads reports of version {}", viz::report_version));
+        *version, fmt::format("this version of rollcall reads reports of version {}", viz::report_version));
   }
   diagnostics.throw_if_any();
   return report;

@@ -28,9 +28,8 @@ namespace {
 void check_version(const Json& root, Diagnostics& diagnostics) {
   const auto version = root.find("version");
   if (version && version->is(JsonType::integer) && version->integer() > 1) {
-    diagnostics.error(
-        version->offset(), version->pointer(),
-        fmt::format("version {} is newer than this program, which reads version 1", version->integer()));
+    diagnostics.error(*version, fmt::format("version {} is newer than this program, which reads version 1",
+                                            version->integer()));
     diagnostics.throw_if_any();
   }
 }
@@ -93,9 +92,9 @@ class Loader {
     const std::string all =
         fmt::format("'{}'{}", fmt::join(addresses, "', '"), count > named_max ? ", ..." : "");
     diagnostics_.error(
-        at.offset(), at.pointer(),
-        found_none ? fmt::format("there is no case \"{}\" here; the cases are {}", overrides_.selection, all)
-                   : fmt::format("this file has {} cases; name one of them: {}", count, all));
+        at, found_none
+                ? fmt::format("there is no case \"{}\" here; the cases are {}", overrides_.selection, all)
+                : fmt::format("this file has {} cases; name one of them: {}", count, all));
     diagnostics_.throw_if_any();
     std::abort();  // not reached, because there is an error
   }
@@ -107,8 +106,7 @@ class Loader {
     const auto programs = root.find("programs");
     if (program.has_value() == programs.has_value()) {
       const Json& at = programs ? *programs : root;
-      diagnostics_.error(at.offset(), at.pointer(),
-                         program ? "give either \"program\" or \"programs\"" : "\"program\" is missing");
+      diagnostics_.error(at, program ? "give either \"program\" or \"programs\"" : "\"program\" is missing");
       return;
     }
     collect(lowering, objects, program, programs);
@@ -171,14 +169,13 @@ class Loader {
       const auto block = static_cast<std::uint32_t>(scenario_.blocks.size());
       scenario_.blocks.push_back(lowering.lower_program(list));
       if (!ranks.ranks) {
-        diagnostics_.error(list.key_offset(), list.pointer(), ranks.problem);
+        diagnostics_.error_at_key(list, ranks.problem);
         continue;
       }
       for (Rank rank : ranks.ranks->to_vector()) {
         std::uint32_t& own = block_of_rank[static_cast<std::size_t>(rank)];
         if (own != nothing) {
-          diagnostics_.error(list.key_offset(), list.pointer(),
-                             fmt::format("rank {} already has a program", rank));
+          diagnostics_.error_at_key(list, fmt::format("rank {} already has a program", rank));
           break;
         }
         own = block;
@@ -186,7 +183,7 @@ class Loader {
     }
     const auto idle = std::find(block_of_rank.begin(), block_of_rank.end(), nothing);
     if (idle != block_of_rank.end() && diagnostics_.empty()) {
-      diagnostics_.error(programs.offset(), programs.pointer(),
+      diagnostics_.error(programs,
                          fmt::format("rank {} has no program; every rank needs one, and [] is an empty one",
                                      idle - block_of_rank.begin()));
     }

@@ -64,8 +64,8 @@ class HangReader {
     const std::vector<std::string_view> known(known_keys.begin(), known_keys.end());
     for (Json member : root_.children()) {
       if (std::find(known.begin(), known.end(), member.key()) == known.end()) {
-        diagnostics_.error(member.key_offset(), member.pointer(),
-                           fmt::format("unknown key \"{}\"", member.key()), suggest(member.key(), known));
+        diagnostics_.error_at_key(member, fmt::format("unknown key \"{}\"", member.key()),
+                                  suggest(member.key(), known));
       }
     }
   }
@@ -233,9 +233,7 @@ class HangReader {
     return value && value->is(JsonType::string) ? std::string(value->text()) : "";
   }
 
-  void error(const Json& at, std::string message) {
-    diagnostics_.error(at.offset(), at.pointer(), std::move(message));
-  }
+  void error(const Json& at, std::string message) { diagnostics_.error(at, std::move(message)); }
 
   Diagnostics diagnostics_;
   JsonTree tree_;

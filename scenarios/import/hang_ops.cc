@@ -101,9 +101,8 @@ void HangOps::translate(const Json& op, OrderedJson& into) {
   for (Json field : op.children()) {
     if (std::ranges::find(rule->fields, field.key()) == rule->fields.end()) {
       const std::vector<Name> known(rule->fields.begin(), rule->fields.end());
-      read_.diagnostics().error(field.key_offset(), field.pointer(),
-                                fmt::format("\"{}\" has no field \"{}\"", name, field.key()),
-                                suggest(field.key(), known));
+      read_.diagnostics().error_at_key(field, fmt::format("\"{}\" has no field \"{}\"", name, field.key()),
+                                       suggest(field.key(), known));
     }
   }
   translate_named(op, name, into);

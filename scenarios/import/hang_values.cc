@@ -77,7 +77,7 @@ OrderedJson HangValues::required(const Json& op, std::string_view field) {
 }
 
 void HangValues::error(const Json& at, std::string message, std::string_view suggestion) {
-  diagnostics_.error(at.offset(), at.pointer(), std::move(message), suggestion);
+  diagnostics_.error(at, std::move(message), suggestion);
 }
 
 }  // namespace rollcall::scenario

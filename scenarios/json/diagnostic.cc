@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "scenarios/json/json_tree.h"
 #include "scenarios/json/source.h"
 #include "sim/base/utf8.h"
 #include "viz/base/text_style.h"
@@ -71,6 +72,14 @@ void Diagnostics::error(std::size_t offset, std::string pointer, std::string mes
   if (found_.size() >= limit) {
     throw_if_any();
   }
+}
+
+void Diagnostics::error(const Json& value, std::string message, std::string_view suggestion) {
+  error(value.offset(), value.pointer(), std::move(message), suggestion);
+}
+
+void Diagnostics::error_at_key(const Json& member, std::string message, std::string_view suggestion) {
+  error(member.key_offset(), member.pointer(), std::move(message), suggestion);
 }
 
 void Diagnostics::throw_if_any() {

@@ -11,6 +11,7 @@
 
 namespace rollcall::scenario {
 
+class Json;
 class SourceText;
 
 struct Diagnostic {
@@ -53,6 +54,9 @@ class Diagnostics {
 
   // Adds an error at byte `offset` of the source. The same error is not reported twice.
   void error(std::size_t offset, std::string pointer, std::string message, std::string_view suggestion = {});
+  // The same at a value, or at the key of a member.
+  void error(const Json& value, std::string message, std::string_view suggestion = {});
+  void error_at_key(const Json& member, std::string message, std::string_view suggestion = {});
 
   bool empty() const { return found_.empty(); }
   std::size_t count() const { return found_.size(); }

@@ -78,9 +78,8 @@ class JsonReader : values::JsonBuilder {
     for (const Duplicate& duplicate : duplicates_) {
       const Json again(*root, duplicate.again[1], duplicate.again);
       const Position before = source_.position(duplicate.first);
-      diagnostics_.error(
-          again.key_offset(), again.pointer(),
-          fmt::format("duplicate key \"{}\"; it is already on line {}", again.key(), before.line));
+      diagnostics_.error_at_key(
+          again, fmt::format("duplicate key \"{}\"; it is already on line {}", again.key(), before.line));
     }
     diagnostics_.throw_if_any();
     return *root;
@@ -161,7 +160,7 @@ class JsonReader : values::JsonBuilder {
 
   void report_huge_integers(const Json& value) {
     if (std::ranges::binary_search(huge_integers_, value.offset()) && value.is(JsonType::real)) {
-      diagnostics_.error(value.offset(), value.pointer(), "this integer does not fit in 64 bits");
+      diagnostics_.error(value, "this integer does not fit in 64 bits");
     }
     if (!huge_integers_.empty()) {
       for (const Json& child : value.children()) {

@@ -132,7 +132,7 @@ class SchemaCheck {
 
  private:
   void error(const Json& value, std::string message, std::string_view suggestion = {}) {
-    diagnostics_.error(value.offset(), value.pointer(), std::move(message), suggestion);
+    diagnostics_.error(value, std::move(message), suggestion);
   }
 
   // True for an object whose kind a later version supports.
@@ -222,8 +222,8 @@ class SchemaCheck {
 
   void report_unknown(const Json& member, const std::optional<Json>& properties) {
     const auto known = properties ? keys_of(*properties) : std::vector<std::string_view>();
-    diagnostics_.error(member.key_offset(), member.pointer(), fmt::format("unknown key \"{}\"", member.key()),
-                       suggest(member.key(), known));
+    diagnostics_.error_at_key(member, fmt::format("unknown key \"{}\"", member.key()),
+                              suggest(member.key(), known));
   }
 
   Diagnostics& diagnostics_;

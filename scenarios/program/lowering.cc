@@ -105,10 +105,10 @@ void Lowering::lower_object(const Json& object) {
 void Lowering::check_object_keys(const Json& object, const ObjectRule& rule) {
   for (Json member : object.children()) {
     if (!contains(rule.keys, member.key())) {
-      diagnostics_.error(member.key_offset(), member.pointer(),
-                         fmt::format("an object of kind \"{}\" has no \"{}\"; it takes {}", rule.kind,
-                                     member.key(), fmt::join(rule.keys, ", ")),
-                         suggest(member.key(), rule.keys));
+      diagnostics_.error_at_key(member,
+                                fmt::format("an object of kind \"{}\" has no \"{}\"; it takes {}", rule.kind,
+                                            member.key(), fmt::join(rule.keys, ", ")),
+                                suggest(member.key(), rule.keys));
     }
   }
 }
@@ -234,9 +234,8 @@ void Lowering::check_arguments(const Statement& statement) {
   for (Json member : statement.head().children()) {
     check_argument(statement, member);
     if (const auto beside = statement.node().find(member.key())) {
-      diagnostics_.error(beside->key_offset(), beside->pointer(),
-                         fmt::format("\"{}\" is given twice, inside \"{}\" and next to it", member.key(),
-                                     statement.rule().key));
+      diagnostics_.error_at_key(*beside, fmt::format("\"{}\" is given twice, inside \"{}\" and next to it",
+                                                     member.key(), statement.rule().key));
     }
   }
 }
@@ -244,7 +243,7 @@ void Lowering::check_arguments(const Statement& statement) {
 void Lowering::check_argument(const Statement& statement, const Json& member) {
   const StatementRule& rule = statement.rule();
   const auto report = [&](std::string message, std::string_view suggestion = {}) {
-    diagnostics_.error(member.key_offset(), member.pointer(), std::move(message), suggestion);
+    diagnostics_.error_at_key(member, std::move(message), suggestion);
   };
   if (contains(rule.arguments, member.key())) {
     if (member.key() == rule.subject && !statement.has_object()) {

@@ -203,19 +203,17 @@ void Names::declare(const std::optional<Json>& name, Name::Kind kind, Diagnostic
     return;  // lowering says so
   }
   if (is_reserved_name(name->text())) {
-    diagnostics.error(name->offset(), name->pointer(),
-                      fmt::format("\"{}\" is a reserved name", name->text()));
+    diagnostics.error(*name, fmt::format("\"{}\" is a reserved name", name->text()));
     return;
   }
   if (!is_name(name->text())) {
-    diagnostics.error(name->offset(), name->pointer(), not_a_name(name->text()));
+    diagnostics.error(*name, not_a_name(name->text()));
     return;
   }
   const auto [entry, is_new] = names_.try_emplace(name->text(), Name{kind, no_slot});
   if (!is_new && entry->second.kind != kind) {
-    diagnostics.error(name->offset(), name->pointer(),
-                      fmt::format("\"{}\" is {} here, but {} elsewhere; use different names", name->text(),
-                                  to_phrase(kind), to_phrase(entry->second.kind)));
+    diagnostics.error(*name, fmt::format("\"{}\" is {} here, but {} elsewhere; use different names",
+                                         name->text(), to_phrase(kind), to_phrase(entry->second.kind)));
   }
   if (is_new) {
     entry->second.slot = add_slot(slots_of(kind), std::string(name->text()));

@@ -99,18 +99,14 @@ ParsedRanks parse_ranks(std::string_view text, Rank world_size) {
 
 namespace {
 
-void report(const Json& value, std::string problem, Diagnostics& diagnostics) {
-  diagnostics.error(value.offset(), value.pointer(), std::move(problem));
-}
-
 // Reads one rank of a list; reports an error and returns nothing if it is not a rank.
 std::optional<Rank> read_rank(const Json& value, Rank world_size, Diagnostics& diagnostics) {
   if (!value.is(JsonType::integer)) {
-    report(value, fmt::format("expected a rank, found {}", to_phrase(value.type())), diagnostics);
+    diagnostics.error(value, fmt::format("expected a rank, found {}", to_phrase(value.type())));
     return std::nullopt;
   }
   if (!is_rank(value.integer(), world_size)) {
-    report(value, out_of_range(value.integer(), world_size), diagnostics);
+    diagnostics.error(value, out_of_range(value.integer(), world_size));
     return std::nullopt;
   }
   return static_cast<Rank>(value.integer());
@@ -137,7 +133,7 @@ std::optional<RankSet> read_ranks(const Json& value, Rank world_size, Diagnostic
   ParsedRanks parsed =
       value.is(JsonType::string) ? parse_ranks(value.text(), world_size) : join_ranges(ranges);
   if (!parsed.ranks) {
-    report(value, parsed.problem, diagnostics);
+    diagnostics.error(value, parsed.problem);
   }
   return std::move(parsed.ranks);
 }

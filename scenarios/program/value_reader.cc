@@ -28,7 +28,7 @@ std::vector<std::string_view> names_of(std::size_t count) {
 }  // namespace
 
 void ValueReader::error(const Json& at, std::string message, std::string_view suggestion) {
-  diagnostics_.error(at.offset(), at.pointer(), std::move(message), suggestion);
+  diagnostics_.error(at, std::move(message), suggestion);
 }
 
 Operand ValueReader::integer(const Json& value) {
@@ -427,8 +427,8 @@ void ValueReader::watch(const Json& entry) {
     return;
   }
   const std::string_view near = names_.suggest_like(entry.key(), Name::Kind::tensor);
-  diagnostics_.error(entry.key_offset(), entry.pointer(), fmt::format("unknown tensor \"{}\"", entry.key()),
-                     near.empty() ? names_.suggest_like(entry.key(), Name::Kind::list) : near);
+  diagnostics_.error_at_key(entry, fmt::format("unknown tensor \"{}\"", entry.key()),
+                            near.empty() ? names_.suggest_like(entry.key(), Name::Kind::list) : near);
 }
 
 TableIndex ValueReader::intern(std::string_view text) {

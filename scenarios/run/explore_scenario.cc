@@ -2,7 +2,7 @@
 
 #include "scenarios/run/runner.h"
 #include "scenarios/run/source_lines.h"
-#include "sim/explore/explored_report.h"
+#include "sim/explore/explore.h"
 #include "sim/judge/complete.h"
 
 namespace rollcall::scenario {

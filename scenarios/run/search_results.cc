@@ -11,7 +11,7 @@
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/json/source.h"
 #include "sim/explore/explore.h"
-#include "sim/explore/race.h"
+#include "sim/explore/schedules.h"
 #include "viz/json/json_report.h"
 
 namespace rollcall::scenario {
