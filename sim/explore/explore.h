@@ -57,6 +57,14 @@ struct Exploration {
 // Throws what `run` throws. With several jobs, `run` is called on several threads at once.
 Exploration explore(const RunSchedule& run, const ExploreOptions& options);
 
+// The command that repeats a run under this schedule; null: the usual one.
+using ReplayLine = std::function<std::string(const Schedule* schedule)>;
+
+// The report of the first schedule that fails, or of the usual one if none does, with a `search`; not completed yet
+// (sim/judge/complete.h). If schedules end with different verdicts and the usual one is ok, or ranks make decisions
+// of their own, the verdict is a race with that schedule's evidence.
+Report report_of(const Exploration& found, const ReplayLine& replay);
+
 // The same for a C++ program. Returns the report of the first schedule that fails, or of the usual one if none does.
 // The report has the text of the failing schedule, which repeats the failure (sim/explore/schedule.h).
 Report explore(const Options& options, const Program& program, const ExploreOptions& search = {});

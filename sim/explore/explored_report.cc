@@ -1,8 +1,8 @@
-#include "sim/explore/explored_report.h"
+// Turns a search through the schedules of a program into a report: part of explore.h.
 
 #include <utility>
 
-#include "sim/explore/race.h"
+#include "sim/explore/explore.h"
 
 namespace rollcall::sim {
 namespace {

@@ -2,16 +2,49 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "sim/explore/planned_decisions.h"
-#include "sim/explore/race.h"
+#include <fmt/core.h>
+
 #include "sim/explore/search_tree.h"
 
 namespace rollcall::sim {
 namespace {
+
+// A plan makes the decisions that timing would make in a run. Every rank counts its own decisions, so a plan means the
+// same in every run of a program.
+class PlannedDecisions final : public DecisionLog {
+ public:
+  struct Point {
+    Rank rank = 0;
+    std::size_t index = 0;  // of this rank's decisions
+    friend auto operator<=>(const Point&, const Point&) = default;
+  };
+  using Plan = std::map<Point, std::size_t>;  // the way to take; for other points, the first
+
+  explicit PlannedDecisions(Plan plan) : DecisionLog(false, false), plan_(std::move(plan)) {}
+
+  const Plan& plan() const { return plan_; }
+  // The decisions that came up, with the number of ways each had.
+  const std::map<Point, std::size_t>& taken() const { return taken_; }
+
+ protected:
+  std::size_t choose(const Decision& decision) override {
+    const Point point{decision.rank, count_[decision.rank]++};
+    taken_.emplace(point, decision.ways);
+    const auto planned = plan_.find(point);
+    // A plan made for a different run may ask for a way that does not exist.
+    return planned == plan_.end() ? 0 : std::min(planned->second, decision.ways - 1);
+  }
+
+ private:
+  Plan plan_;
+  std::map<Point, std::size_t> taken_;
+  std::map<Rank, std::size_t> count_;  // of decisions, by rank
+};
 
 using Plan = PlannedDecisions::Plan;
 
@@ -63,6 +96,40 @@ bool leaves_orders_open(const PlannedDecisions& decisions, const RunSchedule& ru
 }
 
 }  // namespace
+
+Race race_of(const Verdict& wrong, const RankSet& deciders, std::vector<Outcome> outcomes,
+             std::int64_t schedules) {
+  Race race;
+  race.finding = *finding_of(wrong);
+  if (const auto* mismatch = std::get_if<Mismatch>(&wrong)) {
+    race.variants = mismatch->variants;
+  } else if (const auto* result = std::get_if<WrongResult>(&wrong)) {
+    race.variants = result->variants;
+  }
+  std::int64_t good = 0;
+  for (const Outcome& outcome : outcomes) {
+    good += outcome.verdict == "ok" ? outcome.count : 0;
+  }
+  Finding& finding = race.finding;
+  finding.headline = fmt::format("timing decides: {} of {} schedules go wrong; in one, {}", schedules - good,
+                                 schedules, finding.headline);
+  finding.cause = fmt::format("timing decides what {} {}, and in which order; in one order, {}",
+                              ranks_phrase(deciders), deciders.size() == 1 ? "does" : "do", finding.cause);
+  finding.advice =
+      "make the program enforce the order, or decide on one rank and tell the others before any of them acts "
+      "on it";
+  finding.culprits = deciders;
+  finding.tie = false;
+  finding.suspects.clear();
+  finding.suspicion.clear();
+  race.outcomes = std::move(outcomes);
+  return race;
+}
+
+bool agree(const std::vector<Outcome>& outcomes) {
+  return std::ranges::all_of(
+      outcomes, [&](const Outcome& outcome) { return outcome.verdict == outcomes.front().verdict; });
+}
 
 TriedSchedules run_schedules(const RunSchedule& run) {
   std::deque<Plan> plans{{}};

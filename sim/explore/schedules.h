@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "sim/explore/schedule.h"
 #include "sim/report/report.h"
@@ -25,5 +26,14 @@ struct TriedSchedules {
 
 // Schedules with few deviations come first.
 TriedSchedules run_schedules(const RunSchedule& run);
+
+// The failure of some schedules, as a race. `wrong`: the verdict of the first one that fails. `deciders`: the ranks
+// that had a choice in it, or whose calls came in one of several orders. All of them are to blame: each way is right,
+// only their combination is not.
+Race race_of(const Verdict& wrong, const RankSet& deciders, std::vector<Outcome> outcomes,
+             std::int64_t schedules);
+
+// True if all outcomes have the same verdict, of any kind.
+bool agree(const std::vector<Outcome>& outcomes);
 
 }  // namespace rollcall::sim

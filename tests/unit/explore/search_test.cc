@@ -19,7 +19,7 @@
 #include "sim/c10d/store.h"
 #include "sim/engine/simulate.h"
 #include "sim/explore/explore.h"
-#include "sim/explore/planned_decisions.h"
+#include "sim/explore/replay.h"
 #include "sim/explore/sampler.h"
 #include "sim/fibers/rank_scheduler.h"
 #include "tests/catch.h"
@@ -258,7 +258,7 @@ TEST_CASE("of the classics every outcome is visited, and the table of them holds
       CHECK(all.complete);
       CHECK(reduced.complete);
       CHECK(reduced.outcomes == all.outcomes);
-      PlannedDecisions usual;
+      Replay usual{Schedule{}};
       CHECK(reduced.outcomes.contains(outcome_of(scenario::run_once(scenario, scenario.options, usual))));
       table += fmt::format("{}: {} schedules, {} cut short; without reduction {}\n", file.stem().string(),
                            reduced.runs, reduced.cut, all.runs);
