@@ -9,12 +9,9 @@ namespace rollcall::sim {
 namespace {
 
 bool has_rival(const Contender& call, std::span<const Contender> others) {
-  for (const Contender& other : others) {
-    if (other.id != call.id && other.ready && depend(call, other)) {
-      return true;
-    }
-  }
-  return false;
+  return std::ranges::any_of(others, [&](const Contender& other) {
+    return other.id != call.id && other.ready && depend(call, other);
+  });
 }
 
 }  // namespace

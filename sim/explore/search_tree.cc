@@ -14,12 +14,9 @@ using Node = SearchTree::Node;
 // How many parts are dealt per slice: enough that no slice is much larger than the others.
 constexpr std::uint64_t parts_per_slice = 16;
 
-bool holds(const std::vector<Contender>& calls, std::uint64_t id) {
-  return std::ranges::any_of(calls, [id](const Contender& call) { return call.id == id; });
-}
-
 bool sleeps(const Node& node, std::size_t way) {
-  return node.is_order && holds(node.asleep, node.contenders[way].id);
+  return node.is_order &&
+         std::ranges::find(node.asleep, node.contenders[way].id, &Contender::id) != node.asleep.end();
 }
 
 std::optional<std::size_t> next_way(const Node& node) {
@@ -127,17 +124,15 @@ std::size_t SearchTree::descend(const Decision& decision) {
 
 Node SearchTree::open(const Decision& decision) {
   Node node;
-  node.is_order = decision.kind == Decision::Kind::order;
+  node.is_order = decision.kind == Decision::Kind::order && reduces();
   node.wanted.resize(decision.ways);
   node.tried.resize(decision.ways);
   if (!path_.empty()) {
     node.deviations = path_.back().deviations + (path_.back().way != 0 ? 1 : 0);
   }
-  if (node.is_order && reduces()) {
+  if (node.is_order) {
     node.contenders.assign(decision.contenders.begin(), decision.contenders.end());
     fall_asleep(node);
-  } else {
-    node.is_order = node.is_order && reduces();
   }
   if (options_.deviations_max && node.deviations >= *options_.deviations_max) {
     is_bounded_ = is_bounded_ || decision.ways > 1;

@@ -53,19 +53,12 @@ void Tally::count(std::uint64_t number, const Schedule& schedule, const RankSet&
   space_sum_ += static_cast<double>(space);
   seen_.insert(hash_of(schedule));
   const Finding* finding = finding_of(report.verdict);
-  Ending ending;
-  ending.verdict = verdict_word(report.verdict);
-  ending.kind = kind_of(report.verdict);
-  ending.place = finding != nullptr ? place_of(*finding) : "";
-  for (Ending& known : endings_) {
-    if (known.is_like(ending) && known.number < number) {
-      ++known.count;
-      return;
-    }
-  }
-  ending.number = number;
-  ending.schedule = schedule;
-  ending.deciders = deciders;
+  Ending ending{.verdict = std::string(verdict_word(report.verdict)),
+                .kind = kind_of(report.verdict),
+                .place = finding != nullptr ? place_of(*finding) : "",
+                .number = number,
+                .schedule = schedule,
+                .deciders = deciders};
   ending.report = std::move(report);
   ++entry_for(std::move(ending)).count;
 }
