@@ -1,8 +1,8 @@
 #include "sim/cost/presets.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
+#include <span>
 #include <string>
 
 #include <fmt/core.h>
@@ -13,22 +13,16 @@ namespace {
 
 using Pattern = ChannelGraph::Pattern;
 
-// One row of what NCCL's search finds: the same for two nodes and for any larger number.
-struct Found {
-  int gpus;
-  bool several_nodes;
-  ChannelGraph tree;
-  ChannelGraph ring;
-  ChannelGraph nvls;
-  int channels;
-  int nvls_channels;
-  int since = 0;  // the first of NCCL's releases that finds this
-};
-
 // channels, intra, inter, paths, whether all channels are the same.
 constexpr ChannelGraph graph(Pattern pattern, int channels, double intra, double inter, PathType intra_path,
                              PathType inter_path, bool same) {
   return {pattern, channels, intra, inter, intra_path, inter_path, same, 0};
+}
+// One row of what NCCL's search finds: the same for two nodes and for any larger number. `since`: the first of NCCL's
+// releases that finds it.
+constexpr Layout found(int gpus, bool several_nodes, const ChannelGraph& tree, const ChannelGraph& ring,
+                       const ChannelGraph& nvls, int channels, int nvls_channels, int since = 0) {
+  return {gpus, several_nodes, {tree, ring, nvls, {}, {}, channels, nvls_channels}, since};
 }
 constexpr ChannelGraph no_nvls = graph(Pattern::nvls, 0, 0, 0, PathType::loc, PathType::loc, false);
 
@@ -44,89 +38,72 @@ constexpr auto PHB = PathType::phb;
 constexpr auto SYS = PathType::sys;
 
 // 8 Hopper GPUs on four NVSwitches, with a 400 Gb/s NIC each.
-constexpr std::array<Found, 7> hopper_layouts{
-    {{8, false, graph(balanced, 12, 30, 30, NVL, PIX, true), graph(rings, 12, 30, 30, NVL, PIX, true),
-      graph(on_switch_graph, 8, 40, 60, NVL, PIX, false), 24, 16},
-     {8, true, graph(plain, 8, 48, 48, NVL, PIX, false), graph(rings, 8, 48, 48, NVL, PIX, false),
-      graph(on_switch_graph, 8, 40, 48, NVL, PIX, false), 16, 16},
-     {4, false, graph(balanced, 12, 30, 30, NVL, PIX, true), graph(rings, 12, 30, 30, NVL, PIX, true),
-      graph(on_switch_graph, 4, 60, 60, NVL, PIX, false), 24, 16},
-     {4, true, graph(plain, 8, 48, 24, NVL, PIX, false), graph(rings, 8, 24, 24, NVL, PXN, false),
-      graph(on_switch_graph, 4, 48, 48, NVL, PIX, false), 16, 16},
-     {2, false, graph(balanced, 12, 60, 60, NVL, PIX, false), graph(rings, 12, 30, 30, NVL, PIX, true),
-      graph(on_switch_graph, 2, 60, 60, NVL, PIX, false), 24, 16},
-     {2, true, graph(plain, 4, 48, 24, NVL, PIX, false), graph(rings, 4, 24, 24, NVL, PXN, false),
-      graph(on_switch_graph, 2, 48, 48, NVL, PIX, false), 8, 16},
-     {1, true, graph(plain, 2, 48, 24, LOC, PIX, true), graph(rings, 2, 24, 24, LOC, PIX, true), no_nvls, 4,
-      0}}};
+constexpr Layout hopper_layouts[]{
+    found(8, false, graph(balanced, 12, 30, 30, NVL, PIX, true), graph(rings, 12, 30, 30, NVL, PIX, true),
+          graph(on_switch_graph, 8, 40, 60, NVL, PIX, false), 24, 16),
+    found(8, true, graph(plain, 8, 48, 48, NVL, PIX, false), graph(rings, 8, 48, 48, NVL, PIX, false),
+          graph(on_switch_graph, 8, 40, 48, NVL, PIX, false), 16, 16),
+    found(4, false, graph(balanced, 12, 30, 30, NVL, PIX, true), graph(rings, 12, 30, 30, NVL, PIX, true),
+          graph(on_switch_graph, 4, 60, 60, NVL, PIX, false), 24, 16),
+    found(4, true, graph(plain, 8, 48, 24, NVL, PIX, false), graph(rings, 8, 24, 24, NVL, PXN, false),
+          graph(on_switch_graph, 4, 48, 48, NVL, PIX, false), 16, 16),
+    found(2, false, graph(balanced, 12, 60, 60, NVL, PIX, false), graph(rings, 12, 30, 30, NVL, PIX, true),
+          graph(on_switch_graph, 2, 60, 60, NVL, PIX, false), 24, 16),
+    found(2, true, graph(plain, 4, 48, 24, NVL, PIX, false), graph(rings, 4, 24, 24, NVL, PXN, false),
+          graph(on_switch_graph, 2, 48, 48, NVL, PIX, false), 8, 16),
+    found(1, true, graph(plain, 2, 48, 24, LOC, PIX, true), graph(rings, 2, 24, 24, LOC, PIX, true), no_nvls,
+          4, 0)};
 
 // 8 A100 on NVSwitches, with a 200 Gb/s NIC each.
-constexpr std::array<Found, 2> a100_sxm{{{8, false, graph(balanced, 12, 20, 20, NVL, PIX, true),
-                                          graph(rings, 12, 20, 20, NVL, PIX, true), no_nvls, 24, 0},
-                                         {8, true, graph(balanced, 8, 30, 24, NVL, PIX, false),
-                                          graph(rings, 8, 24, 24, NVL, PIX, false), no_nvls, 16, 0}}};
+constexpr Layout a100_sxm[]{found(8, false, graph(balanced, 12, 20, 20, NVL, PIX, true),
+                                  graph(rings, 12, 20, 20, NVL, PIX, true), no_nvls, 24, 0),
+                            found(8, true, graph(balanced, 8, 30, 24, NVL, PIX, false),
+                                  graph(rings, 8, 24, 24, NVL, PIX, false), no_nvls, 16, 0)};
 
 // 4 A100, each with four NVLinks to each other, on one socket.
-constexpr std::array<Found, 1> a100_mesh{{{4, false, graph(balanced, 12, 20, 20, NVL, PIX, false),
-                                           graph(rings, 12, 20, 20, NVL, PIX, false), no_nvls, 24, 0}}};
+constexpr Layout a100_mesh[]{found(4, false, graph(balanced, 12, 20, 20, NVL, PIX, false),
+                                   graph(rings, 12, 20, 20, NVL, PIX, false), no_nvls, 24, 0)};
 
 // 8 B200 on NVSwitches, with a 400 Gb/s NIC each. The row of 2.29.7, whose list has 80, is inferred.
-constexpr std::array<Found, 3> b200_sxm{
-    {{8, false, graph(balanced, 16, 40, 40, NVL, PIX, true), graph(rings, 16, 45, 45, NVL, PIX, true),
-      graph(on_switch_graph, 8, 80, 90, NVL, PIX, false), 32, 32},
-     {8, true, graph(plain, 8, 96, 48, NVL, PIX, false), graph(rings, 8, 48, 48, NVL, PXN, false),
-      graph(on_switch_graph, 8, 48, 48, NVL, PIX, false), 16, 24},
-     {8, true, graph(plain, 8, 96, 48, NVL, PIX, false), graph(rings, 8, 48, 48, NVL, PXN, false),
-      graph(on_switch_graph, 8, 80, 48, NVL, PIX, false), 16, 24, 22907}}};
+constexpr Layout b200_sxm[]{
+    found(8, false, graph(balanced, 16, 40, 40, NVL, PIX, true), graph(rings, 16, 45, 45, NVL, PIX, true),
+          graph(on_switch_graph, 8, 80, 90, NVL, PIX, false), 32, 32),
+    found(8, true, graph(plain, 8, 96, 48, NVL, PIX, false), graph(rings, 8, 48, 48, NVL, PXN, false),
+          graph(on_switch_graph, 8, 48, 48, NVL, PIX, false), 16, 24),
+    found(8, true, graph(plain, 8, 96, 48, NVL, PIX, false), graph(rings, 8, 48, 48, NVL, PXN, false),
+          graph(on_switch_graph, 8, 80, 48, NVL, PIX, false), 16, 24, 22907)};
 
 // 4 A100 on PCIe, two sockets, one 100 Gb/s NIC.
-constexpr std::array<Found, 2> a100_pcie{{{4, false, graph(balanced, 1, 10, 10, SYS, PIX, true),
-                                           graph(rings, 1, 10, 10, SYS, PIX, true), no_nvls, 2, 0},
-                                          {4, true, graph(balanced, 1, 10, 10, SYS, SYS, true),
-                                           graph(rings, 1, 10, 10, SYS, SYS, true), no_nvls, 2, 0}}};
+constexpr Layout a100_pcie[]{found(4, false, graph(balanced, 1, 10, 10, SYS, PIX, true),
+                                   graph(rings, 1, 10, 10, SYS, PIX, true), no_nvls, 2, 0),
+                             found(4, true, graph(balanced, 1, 10, 10, SYS, SYS, true),
+                                   graph(rings, 1, 10, 10, SYS, SYS, true), no_nvls, 2, 0)};
 
 // RTX 4090 on PCIe 4 without peer access, AMD: two share a host bridge, eight cross the sockets.
-constexpr std::array<Found, 2> rtx4090{{{8, false, graph(balanced, 1, 15, 15, SYS, PIX, true),
-                                         graph(rings, 1, 15, 15, SYS, PIX, true), no_nvls, 2, 0},
-                                        {2, false, graph(balanced, 2, 20, 20, PHB, PIX, false),
-                                         graph(rings, 2, 12, 12, PHB, PIX, true), no_nvls, 4, 0}}};
+constexpr Layout rtx4090[]{found(8, false, graph(balanced, 1, 15, 15, SYS, PIX, true),
+                                 graph(rings, 1, 15, 15, SYS, PIX, true), no_nvls, 2, 0),
+                           found(2, false, graph(balanced, 2, 20, 20, PHB, PIX, false),
+                                 graph(rings, 2, 12, 12, PHB, PIX, true), no_nvls, 4, 0)};
 
 constexpr Links nvlink(Links::NvLink kind, int count, double speed, bool has_nvls, int nics, double nic) {
-  Links links;
-  links.nvlink = kind;
-  links.nvlink_count = count;
-  links.nvlink_speed = speed;
-  links.nvls = has_nvls;
-  links.nics = nics;
-  links.nic_speed = nic;
-  return links;
+  return {.nvlink = kind,
+          .nvlink_count = count,
+          .nvlink_speed = speed,
+          .nvls = has_nvls,
+          .nics = nics,
+          .nic_speed = nic};
 }
 
 constexpr Links pcie(double speed, int sockets, double socket_speed, int nics, double nic) {
-  Links links;
-  links.pcie_speed = speed;
-  links.sockets = sockets;
-  links.socket_speed = socket_speed;
-  links.nics = nics;
-  links.nic_speed = nic;
-  links.nic_path = PathType::sys;
-  return links;
+  return {.pcie_speed = speed,
+          .sockets = sockets,
+          .socket_speed = socket_speed,
+          .nics = nics,
+          .nic_speed = nic,
+          .nic_path = SYS};
 }
 
-template <std::size_t count>
-std::vector<Layout> layouts(const std::array<Found, count>& rows) {
-  std::vector<Layout> result;
-  for (const Found& row : rows) {
-    Graphs graphs;
-    graphs.tree = row.tree;
-    graphs.ring = row.ring;
-    graphs.nvls = row.nvls;
-    graphs.channels = row.channels;
-    graphs.nvls_channels = row.nvls_channels;
-    result.push_back({row.gpus, row.several_nodes, graphs, row.since});
-  }
-  return result;
-}
+using Layouts = std::span<const Layout>;
 
 struct Machine {
   std::string_view description;
@@ -134,7 +111,7 @@ struct Machine {
 };
 
 Machine machine(std::string_view name, std::string_view description, int gpus, int capability, CpuVendor cpu,
-                Links links, std::vector<Layout> known) {
+                Links links, Layouts known) {
   Cluster cluster;
   cluster.name = fmt::format("{}-{}", name, gpus);
   cluster.machine = name;
@@ -142,16 +119,14 @@ Machine machine(std::string_view name, std::string_view description, int gpus, i
   cluster.compute_capability = capability;
   cluster.cpu = cpu;
   cluster.links = links;
-  cluster.layouts = std::move(known);
+  cluster.layouts.assign(known.begin(), known.end());
   return {description, std::move(cluster)};
 }
 
-// The rows for one node, for machines with another network.
-template <std::size_t count>
-std::vector<Layout> single_node(const std::array<Found, count>& rows) {
-  std::vector<Layout> result = layouts(rows);
-  std::erase_if(result, [](const Layout& layout) { return layout.several_nodes; });
-  return result;
+// The rows for one node, which come first, for machines with another network.
+constexpr Layouts single_node(Layouts rows) {
+  return rows.first(
+      static_cast<std::size_t>(std::ranges::find(rows, true, &Layout::several_nodes) - rows.begin()));
 }
 
 constexpr Links without_peer_access(Links links) {
@@ -190,21 +165,20 @@ const std::vector<Machine>& catalog() {
   constexpr double b200_link = 40.1;
   static const std::vector<Machine> all{
       machine("a100", "8 A100 SXM on NVSwitch, 8 x 200 Gb/s", 8, 80, CpuVendor::amd,
-              nvlink(on_switch, 12, a100_link, false, 8, 25), layouts(a100_sxm)),
+              nvlink(on_switch, 12, a100_link, false, 8, 25), a100_sxm),
       machine("a100-mesh", "4 A100 SXM, all-to-all NVLink, one AMD socket, 2 x 200 Gb/s", 4, 80,
-              CpuVendor::amd, nvlink(mesh, 12, a100_link, false, 2, 25), layouts(a100_mesh)),
+              CpuVendor::amd, nvlink(mesh, 12, a100_link, false, 2, 25), a100_mesh),
       machine("a100-pcie", "4 A100 PCIe, two Intel sockets, 100 Gb/s", 4, 80, CpuVendor::intel,
-              pcie(24, 2, 10, 1, 12.5), layouts(a100_pcie)),
+              pcie(24, 2, 10, 1, 12.5), a100_pcie),
       machine("a100-perlmutter", "4 A100 SXM, all-to-all NVLink, one AMD socket, 4 x 200 Gb/s Slingshot", 4,
               80, CpuVendor::amd, on(Network::slingshot, nvlink(mesh, 12, a100_link, false, 4, 25)),
-              layouts(a100_mesh)),
+              a100_mesh),
       machine("a100-polaris", "4 A100 SXM, all-to-all NVLink, one AMD socket, 2 x 200 Gb/s Slingshot", 4, 80,
-              CpuVendor::amd, on(Network::slingshot, nvlink(mesh, 12, a100_link, false, 2, 25)),
-              layouts(a100_mesh)),
+              CpuVendor::amd, on(Network::slingshot, nvlink(mesh, 12, a100_link, false, 2, 25)), a100_mesh),
       machine("a800", "8 A800 SXM on NVSwitch (8 NVLinks), 8 x 200 Gb/s", 8, 80, CpuVendor::intel,
               nvlink(on_switch, 8, a100_link, false, 8, 25), {}),
       machine("b200", "8 B200 SXM on NVSwitch, 8 x 400 Gb/s", 8, 100, CpuVendor::intel,
-              nvlink(on_switch, 18, b200_link, true, 8, 50), layouts(b200_sxm)),
+              nvlink(on_switch, 18, b200_link, true, 8, 50), b200_sxm),
       machine("b300", "8 B300 SXM on NVSwitch, 8 x 800 Gb/s", 8, 103, CpuVendor::intel,
               nvlink(on_switch, 18, b200_link, true, 8, 100), single_node(b200_sxm)),
       rack("gb200", "GB200 NVL72: 18 trays of 4 GPUs in one NVLink domain, 4 x 400 Gb/s a tray", 18, 4, 100,
@@ -218,13 +192,13 @@ const std::vector<Machine>& catalog() {
       machine("gh200", "4 GH200, all-to-all NVLink, 4 x 200 Gb/s Slingshot", 4, 90, CpuVendor::other,
               on(Network::slingshot, nvlink(mesh, 18, h100_link, false, 4, 25)), {}),
       machine("h100", "8 H100 SXM on NVSwitch, 8 x 400 Gb/s", 8, 90, CpuVendor::intel,
-              nvlink(on_switch, 18, h100_link, true, 8, 50), layouts(hopper_layouts)),
+              nvlink(on_switch, 18, h100_link, true, 8, 50), hopper_layouts),
       machine("h100-pcie", "8 H100 PCIe, two sockets, 400 Gb/s", 8, 90, CpuVendor::intel,
               pcie(48, 2, 22, 1, 50), {}),
       machine("h20", "8 H20 SXM on NVSwitch, 8 x 400 Gb/s (H100's links, fewer SMs)", 8, 90, CpuVendor::intel,
-              nvlink(on_switch, 18, h100_link, true, 8, 50), layouts(hopper_layouts)),
+              nvlink(on_switch, 18, h100_link, true, 8, 50), hopper_layouts),
       machine("h200", "8 H200 SXM on NVSwitch, 8 x 400 Gb/s", 8, 90, CpuVendor::intel,
-              nvlink(on_switch, 18, h100_link, true, 8, 50), layouts(hopper_layouts)),
+              nvlink(on_switch, 18, h100_link, true, 8, 50), hopper_layouts),
       machine("h800", "8 H800 SXM on NVSwitch (8 NVLinks), 8 x 400 Gb/s", 8, 90, CpuVendor::intel,
               nvlink(on_switch, 8, h100_link, true, 8, 50), {}),
       machine("l40s", "8 L40S on PCIe 4, two sockets, 100 Gb/s", 8, 89, CpuVendor::amd,
@@ -236,11 +210,11 @@ const std::vector<Machine>& catalog() {
       // chooses. It does not use the latency that the plugin reports (aws-ofi-nccl, src/platform-aws.cpp and
       // src/tuner).
       machine("p5", "AWS p5: 8 H100 SXM on NVSwitch, 32 x 100 Gb/s EFA", 8, 90, CpuVendor::amd,
-              on(Network::efa, nvlink(on_switch, 18, h100_link, true, 8, 50)), layouts(hopper_layouts)),
+              on(Network::efa, nvlink(on_switch, 18, h100_link, true, 8, 50)), hopper_layouts),
       machine("p5en", "AWS p5en: 8 H200 SXM on NVSwitch, 16 x 200 Gb/s EFA", 8, 90, CpuVendor::intel,
-              on(Network::efa, nvlink(on_switch, 18, h100_link, true, 8, 50)), layouts(hopper_layouts)),
+              on(Network::efa, nvlink(on_switch, 18, h100_link, true, 8, 50)), hopper_layouts),
       machine("rtx4090", "8 RTX 4090 on PCIe 4, AMD, no peer access, 100 Gb/s", 8, 89, CpuVendor::amd,
-              without_peer_access(pcie(24, 2, 16, 1, 12.5)), layouts(rtx4090)),
+              without_peer_access(pcie(24, 2, 16, 1, 12.5)), rtx4090),
       machine("v100", "8 V100 SXM2, NVLink mesh, 4 x 100 Gb/s", 8, 70, CpuVendor::intel,
               nvlink(mesh, 6, a100_link, false, 4, 12.5), {}),
   };
