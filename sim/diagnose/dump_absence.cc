@@ -54,7 +54,7 @@ class AbsenceJudge {
     const WaitNode& node = telling_node(absent_);
     diagnosis.finding.kind = FindingKind::crashed_rank;
     diagnosis.finding.culprits = absent_;
-    diagnosis.confidence = Diagnosis::Confidence::medium;
+    diagnosis.confidence = Confidence::medium;
     set_place(job_, node, absent_, diagnosis);
     diagnosis.finding.headline = fmt::format("{} left no dump, and all other ranks wait for {}",
                                              ranks_phrase(absent_), is_plural(absent_) ? "them" : "it");
@@ -73,12 +73,12 @@ class AbsenceJudge {
       say_unobserved(diagnosis);
     }
     if (node.ranks.size() < absent_.size()) {  // then the few may have made a call that the job does not have
-      diagnosis.confidence = Diagnosis::Confidence::low;
+      diagnosis.confidence = Confidence::low;
       diagnosis.alternatives = {FindingKind::extra_collective};
     }
     doubt_roots(diagnosis);
     if (ended_otherwise(job_)) {
-      diagnosis.confidence = Diagnosis::Confidence::low;
+      diagnosis.confidence = Confidence::low;
       diagnosis.evidence.push_back(
           "some ranks have the call that others wait in behind them, or it failed there");
       diagnosis.would_settle.push_back(
@@ -121,7 +121,7 @@ class AbsenceJudge {
       }
       const RankSet past = ranks_past(job_, node);
       if (!past.empty()) {
-        diagnosis.confidence = Diagnosis::Confidence::low;
+        diagnosis.confidence = Confidence::low;
         diagnosis.alternatives.push_back(FindingKind::root_mismatch);
         diagnosis.evidence.push_back(
             fmt::format("{} is over for {}, and {} in it: ranks that name different roots "
@@ -146,7 +146,7 @@ class AbsenceJudge {
   void lone_call(const WaitNode& node, Diagnosis& diagnosis) const {
     Finding& finding = diagnosis.finding;
     diagnosis.finding.kind = FindingKind::extra_collective;
-    diagnosis.confidence = Diagnosis::Confidence::medium;
+    diagnosis.confidence = Confidence::medium;
     finding.culprits = ranks_of(node);
     set_place(job_, node, absent_, diagnosis);
     finding.headline =
@@ -211,11 +211,11 @@ class AbsenceJudge {
   void unrecorded_messages(const RankSet& strayed, Diagnosis& diagnosis) const {
     Finding& finding = diagnosis.finding;
     diagnosis.finding.kind = FindingKind::p2p_mismatch;
-    diagnosis.confidence = Diagnosis::Confidence::medium;
+    diagnosis.confidence = Confidence::medium;
     diagnosis.alternatives = {FindingKind::stuck_host};
     finding.culprits = strayed;
     if (!has_lines(*job_.view.ops_of(strayed.first()))) {  // calls of other lines look like the same call
-      diagnosis.confidence = Diagnosis::Confidence::low;
+      diagnosis.confidence = Confidence::low;
       diagnosis.would_settle.emplace_back("dumps with stacks: torch's pickles have them, its JSON has none");
     }
     const WaitNode* node = &telling_node(absent_);
@@ -238,7 +238,7 @@ class AbsenceJudge {
       return;
     }
     if (diagnosis.finding.kind != FindingKind::p2p_mismatch) {
-      diagnosis.confidence = Diagnosis::Confidence::low;
+      diagnosis.confidence = Confidence::low;
       diagnosis.alternatives.push_back(FindingKind::p2p_mismatch);
     }
     diagnosis.would_settle.push_back(
@@ -277,7 +277,7 @@ class AbsenceJudge {
         }
       }
     }
-    diagnosis.confidence = Diagnosis::Confidence::low;
+    diagnosis.confidence = Confidence::low;
     diagnosis.finding.kind = FindingKind::partial_subgroup;
     diagnosis.alternatives = {FindingKind::stuck_host};
     finding.culprits = outsiders;
@@ -320,15 +320,13 @@ class AbsenceJudge {
     }
     const Rank rank = node.ranks.front();
     const RankOps& ops = *job_.view.ops_of(rank);
-    const auto index = static_cast<std::size_t>(node.ops.front() - ops.ops.data());
-    const std::optional<Departure> departure = find_departure(ops, index);
-    if (!departure || departure->op != index || departure->context < 2) {
+    const std::optional<Departure> departure = find_departure(ops, *node.ops.front());
+    if (!departure || departure->op != node.ops.front() || departure->context < 2) {
       return false;
     }
-    const DumpOp& expected = ops.ops[departure->expected];
-    const bool is_missed =
-        std::any_of(job_.waits.nodes.begin(), job_.waits.nodes.end(),
-                    [&](const WaitNode& other) { return would_answer(ops, expected, other); });
+    const bool is_missed = std::ranges::any_of(job_.waits.nodes, [&](const WaitNode& other) {
+      return would_answer(ops, *departure->expected, other);
+    });
     if (!is_missed) {
       return false;
     }
@@ -338,8 +336,9 @@ class AbsenceJudge {
     set_place(job_, node, absent_, diagnosis);
     finding.headline = fmt::format("rank {} addresses another rank in {} than the one that waits for it",
                                    rank, call_phrase(finding.at->call));
-    finding.cause = fmt::format("it called {}; at this point of earlier steps it called {}",
-                                call_phrase(finding.at->call), call_phrase(name_call(job_, ops, expected)));
+    finding.cause =
+        fmt::format("it called {}; at this point of earlier steps it called {}",
+                    call_phrase(finding.at->call), call_phrase(name_call(job_, ops, *departure->expected)));
     finding.advice = "check the peer that is passed there: a group's own ranks, or a neighbor off by one";
     return true;
   }
@@ -353,9 +352,9 @@ class AbsenceJudge {
     if (ops.ops.empty()) {
       return false;
     }
-    const std::optional<Departure> departure = find_departure(ops, ops.ops.size() - 1);
-    if (!departure || departure->context < 2 || !would_answer(ops, ops.ops[departure->expected], node) ||
-        departure->context < departure->op - departure->expected) {
+    const std::optional<Departure> departure = find_departure(ops, ops.ops.back());
+    if (!departure || departure->context < 2 || !would_answer(ops, *departure->expected, node) ||
+        departure->context < static_cast<std::size_t>(departure->op - departure->expected)) {
       return false;
     }
     Finding& finding = diagnosis.finding;
@@ -363,7 +362,7 @@ class AbsenceJudge {
     finding.culprits = absent_;
     set_place(job_, node, absent_, diagnosis);
     if (!ops.dump->from_start) {  // its past is incomplete
-      diagnosis.confidence = Diagnosis::Confidence::medium;
+      diagnosis.confidence = Confidence::medium;
       diagnosis.alternatives = {FindingKind::stuck_host};
     }
     finding.headline = fmt::format("{} skipped a message and continued", ranks_phrase(absent_));
@@ -392,7 +391,7 @@ class AbsenceJudge {
     }
     Finding& finding = diagnosis.finding;
     diagnosis.finding.kind = FindingKind::skipped_collective;
-    diagnosis.confidence = Diagnosis::Confidence::medium;
+    diagnosis.confidence = Confidence::medium;
     finding.culprits = absent_;
     set_place(job_, node, absent_, diagnosis);
     diagnosis.first_symptom_seq = finding.at->call.seq;
@@ -426,8 +425,7 @@ class AbsenceJudge {
     Finding& finding = diagnosis.finding;
     diagnosis.finding.kind = FindingKind::stuck_host;
     diagnosis.alternatives = {FindingKind::early_exit};
-    diagnosis.confidence =
-        job_.progress == Progress::standstill ? Diagnosis::Confidence::high : Diagnosis::Confidence::medium;
+    diagnosis.confidence = job_.progress == Progress::standstill ? Confidence::high : Confidence::medium;
     finding.culprits = absent_;
     set_place(job_, node, absent_, diagnosis);
     place_where_it_stopped(node, diagnosis);
@@ -465,7 +463,7 @@ class AbsenceJudge {
       return entry.second.contains(absent_) && absent_.size() > waiting.size();
     });
     if (crowd != by_site.end()) {
-      diagnosis.confidence = std::max(diagnosis.confidence, Diagnosis::Confidence::medium);
+      diagnosis.confidence = std::max(diagnosis.confidence, Confidence::medium);
       diagnosis.evidence.push_back(fmt::format(
           "{} all stand at {}: what they wait for there, such as a key of the store or a file, may be owed "
           "by {}",
@@ -485,7 +483,7 @@ class AbsenceJudge {
       return;
     }
     diagnosis.alternatives.push_back(FindingKind::p2p_mismatch);
-    diagnosis.confidence = Diagnosis::Confidence::low;
+    diagnosis.confidence = Confidence::low;
     diagnosis.evidence.push_back(fmt::format(
         "another rank waits for a message between itself and rank {}, which may have named the wrong rank",
         rank));
@@ -500,9 +498,9 @@ class AbsenceJudge {
     }
     if (!silent.empty()) {
       const bool may_be_in_messages = silent.meets(ranks_without_messages(job_));
-      diagnosis.confidence = std::max(diagnosis.confidence, is_plural(silent) || may_be_in_messages
-                                                                ? Diagnosis::Confidence::low
-                                                                : Diagnosis::Confidence::medium);
+      diagnosis.confidence =
+          std::max(diagnosis.confidence,
+                   is_plural(silent) || may_be_in_messages ? Confidence::low : Confidence::medium);
       diagnosis.evidence.push_back(
           fmt::format("{} no calls: the store, and the making of a group or a communicator, are not recorded",
                       with_verb(silent, "has recorded", "have recorded")));
@@ -531,7 +529,7 @@ class AbsenceJudge {
   void doubt_silence(const RankSet& unseen, Diagnosis& diagnosis) const {
     const RankSet silent = intersection(unseen, ranks_without_messages(job_));
     if (!silent.empty()) {
-      diagnosis.confidence = std::max(diagnosis.confidence, Diagnosis::Confidence::medium);
+      diagnosis.confidence = std::max(diagnosis.confidence, Confidence::medium);
       diagnosis.evidence.push_back(fmt::format(
           "{} may wait for another rank in a message, the store or new_group: Gloo's recorder keeps "
           "collectives only",
@@ -597,7 +595,7 @@ class AbsenceJudge {
       return fact.kind == LogFact::Kind::stack && absent_.contains(fact.ranks.first());
     });
     if (!is_seen && !ranks_without_messages(job_).empty()) {
-      diagnosis.confidence = Diagnosis::Confidence::low;
+      diagnosis.confidence = Confidence::low;
       diagnosis.alternatives.push_back(FindingKind::crashed_rank);
       diagnosis.would_settle.push_back(fmt::format("the log of {}: if {} died, {} may wait for {}",
                                                    ranks_phrase(lost), is_plural(lost) ? "they" : "it",
@@ -681,7 +679,7 @@ std::optional<Diagnosis> judge_ahead(const DumpCase& job) {
     Diagnosis diagnosis;
     Finding& finding = diagnosis.finding;
     finding.kind = FindingKind::extra_collective;
-    diagnosis.confidence = Diagnosis::Confidence::medium;
+    diagnosis.confidence = Confidence::medium;
     finding.culprits = ranks_of(node);
     set_place(job, node, finding.culprits, diagnosis);
     diagnosis.first_symptom_seq = finding.at->call.seq;

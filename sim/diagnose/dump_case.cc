@@ -225,6 +225,14 @@ RankSet blockers_of(const WaitNode& node) {
   return ranks;
 }
 
+RankSet blockers_of(const WaitNode& node, Blocker::Why why) {
+  RankSet ranks;
+  for (const Blocker& blocker : node.blockers) {
+    ranks.insert(blocker.why == why ? RankSet{blocker.rank} : RankSet());
+  }
+  return ranks;
+}
+
 void set_group(const DumpCase& job, std::uint32_t group, Diagnosis& diagnosis) {
   const DumpGroup& place = job.view.job.groups[group];
   diagnosis.group_name = place.name;
@@ -236,6 +244,16 @@ void set_place(const DumpCase& job, const WaitNode& node, const RankSet& missing
   diagnosis.finding.at = Place{name_node(job, node), ranks_of(node), missing};
   diagnosis.is_message = node.kind != DumpOp::Kind::collective;
   set_group(job, node.group, diagnosis);
+}
+
+Diagnosis never_used(const DumpCase& job, const WaitNode& node, const RankSet& outsiders) {
+  Diagnosis diagnosis = diagnosis_of(FindingKind::partial_subgroup, Confidence::low, outsiders);
+  set_place(job, node, outsiders, diagnosis);
+  diagnosis.finding.headline =
+      fmt::format("{} never used {}, which the other members wait in", ranks_phrase(outsiders),
+                  group_phrase(job.view.job.groups[node.group]));
+  diagnosis.finding.advice = "call new_group and the group's collectives on every member, in one order";
+  return diagnosis;
 }
 
 namespace {

@@ -100,10 +100,14 @@ RankSet ranks_of(const WaitNode& node);
 // The members for which the call of the node, a collective, is over.
 RankSet ranks_past(const DumpCase& job, const WaitNode& node);
 RankSet blockers_of(const WaitNode& node);
+RankSet blockers_of(const WaitNode& node, Blocker::Why why);
 
 // Fills `finding.at`, group and kind of call from a node, with `culprits` missing.
 void set_place(const DumpCase& job, const WaitNode& node, const RankSet& missing, Diagnosis& diagnosis);
 void set_group(const DumpCase& job, std::uint32_t group, Diagnosis& diagnosis);
+
+// For ranks that have never used the node's group, although they are members.
+Diagnosis never_used(const DumpCase& job, const WaitNode& node, const RankSet& outsiders);
 
 // Adds the ranks that suffer, and how each wait leads to the culprits.
 void add_victims(const DumpCase& job, Diagnosis& diagnosis);

@@ -3,14 +3,13 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
 #include "sim/diagnose/dump_case.h"
 #include "sim/diagnose/dump_compare.h"
-#include "sim/diagnose/dump_cycle_link.h"
 #include "sim/diagnose/dump_habits.h"
-#include "sim/diagnose/dump_unanswered.h"
 #include "sim/wording/phrasing.h"
 
 namespace rollcall::check {
@@ -20,11 +19,102 @@ namespace {
 // A habit this much weaker than the strongest broken one is the beginning of a loop, not a departure.
 constexpr std::size_t habit_ratio = 2;
 
-struct Departed {
-  Rank rank = -1;
-  const RankOps* ops = nullptr;
-  Departure departure;
+using Cycle = std::vector<const WaitNode*>;
+
+// True if all other ranks would continue if the ranks in `node` did.
+bool ends_without(const Cycle& cycle, const RankSet& ranks, const WaitNode* node) {
+  RankSet stuck = difference(ranks, ranks_of(*node));
+  for (bool moved = true; moved && !stuck.empty();) {
+    moved = false;
+    for (const WaitNode* other : cycle) {
+      if (stuck.contains(other->ranks.front()) && !stuck.meets(blockers_of(*other))) {
+        stuck = difference(stuck, ranks_of(*other));
+        moved = true;
+      }
+    }
+  }
+  return stuck.empty();
+}
+
+// Of the calls without which the cycle would not exist, returns the one that the fewest ranks hold up: those
+// few are enough to cause it. On a tie, the call of the narrower group, because narrow groups are used within a
+// step and wide ones at its end. Null if none stands out, as when groups are crossed, and if the cycle has many
+// calls.
+const WaitNode* node_held_by_fewest(const DumpCase& job, const Cycle& cycle, const RankSet& ranks) {
+  constexpr std::size_t nodes_tried_max = 64;
+  if (cycle.size() > nodes_tried_max) {
+    return nullptr;
+  }
+  const auto extent = [&job](const WaitNode* node) {
+    return std::make_pair(node->blockers.size(), job.view.job.groups[node->group].members.size());
+  };
+  const WaitNode* fewest = nullptr;
+  bool is_alone = false;
+  for (const WaitNode* node : cycle) {
+    // If more ranks are missing than have made the call, the ranks that made it do what the others do not.
+    if (node->blockers.size() > node->ranks.size() || !ends_without(cycle, ranks, node)) {
+      continue;
+    }
+    is_alone =
+        fewest == nullptr || extent(node) < extent(fewest) || (is_alone && extent(node) != extent(fewest));
+    fewest = fewest == nullptr || extent(node) < extent(fewest) ? node : fewest;
+  }
+  return is_alone ? fewest : nullptr;
+}
+
+// A message without another end, as its two ranks.
+struct Unanswered {
+  Rank waiting = -1;
+  Rank peer = -1;
+  bool peer_is_further = false;  // it has posted a batch of that number or a later one
 };
+
+// Since torch 2.5, batches carry a number of their own; before, it stayed 0.
+bool has_batch_from(const RankOps& ops, const DumpRecord& record) {
+  return record.p2p_seq > 0 && std::ranges::any_of(ops.ops, [&](const DumpOp& op) {
+           return op.kind == DumpOp::Kind::batch && op.group == record.group &&
+                  ops.record_of(op).p2p_seq >= record.p2p_seq;
+         });
+}
+
+std::vector<Unanswered> find_unanswered(const DumpCase& job, const Cycle& cycle) {
+  std::vector<Unanswered> found;
+  for (const WaitNode* node : cycle) {
+    if (node->kind == DumpOp::Kind::collective) {
+      continue;
+    }
+    const RankOps& ops = *job.view.ops_of(node->ranks.front());
+    for (const Counterpart& other : job.messages.counterparts(ops, *node->ops.front())) {
+      if (other.ops != nullptr && other.op == nullptr) {
+        const bool is_batch = node->kind == DumpOp::Kind::batch;
+        found.push_back({node->ranks.front(), other.rank,
+                         is_batch && has_batch_from(*other.ops, ops.dump->records[other.own])});
+      }
+    }
+  }
+  return found;
+}
+
+// The rank at which most of them begin or end: one wrong peer leaves two messages unanswered. Empty on a tie.
+RankSet common_end(const std::vector<Unanswered>& messages) {
+  std::map<Rank, std::size_t> ends;
+  for (const Unanswered& message : messages) {
+    ++ends[message.waiting];
+    ++ends[message.peer];
+  }
+  std::size_t most = 1;
+  RankSet ranks;
+  for (const auto& [rank, count] : ends) {
+    if (count > most) {
+      most = count;
+      ranks = {};
+    }
+    if (count == most && most > 1) {
+      ranks.insert(rank);
+    }
+  }
+  return ranks.size() == 1 ? ranks : RankSet();
+}
 
 class CycleJudge {
  public:
@@ -40,121 +130,96 @@ class CycleJudge {
   }
 
   Diagnosis judge() const {
-    Diagnosis diagnosis;
-    const RankSet outsiders = without_group();
-    if (!outsiders.empty()) {
-      partial_subgroup(outsiders, diagnosis);
-    } else if (is_about_messages()) {
-      messages(diagnosis);
-    } else {
-      groups(diagnosis);
+    if (const RankSet outsiders = without_group(); !outsiders.empty()) {
+      return partial_subgroup(outsiders);
     }
-    return diagnosis;
+    return is_about_messages() ? messages() : groups();
   }
 
  private:
   void find_departed() {
-    std::vector<Departed> found;
     std::size_t strongest = 0;
     for (const WaitNode* node : nodes_) {
       for (std::size_t i = 0; i < node->ranks.size(); ++i) {
         const RankOps& ops = *job_.view.ops_of(node->ranks[i]);
-        const auto index = static_cast<std::size_t>(node->ops[i] - ops.ops.data());
-        if (const std::optional<Departure> departure = find_departure(ops, index)) {
+        if (const std::optional<Departure> departure = find_departure(ops, *node->ops[i])) {
           strongest = std::max(strongest, departure->context);
-          found.push_back({node->ranks[i], &ops, *departure});
+          departed_.push_back(*departure);
         }
       }
     }
-    for (const Departed& departed : found) {
-      if (departed.departure.context > 1 && departed.departure.context * habit_ratio > strongest) {
-        departed_.push_back(departed);
-      }
-    }
+    std::erase_if(departed_, [strongest](const Departure& departure) {
+      return departure.context <= 1 || departure.context * habit_ratio <= strongest;
+    });
   }
 
   RankSet departed_ranks() const {
     std::vector<Rank> ranks;
-    for (const Departed& departed : departed_) {
-      ranks.push_back(departed.rank);
+    for (const Departure& departure : departed_) {
+      ranks.push_back(departure.ops->dump->rank);
     }
     return RankSet::of(std::move(ranks));
   }
 
-  RankSet blockers_because(Blocker::Why why) const {
+  RankSet without_group() const {
     RankSet ranks;
     for (const WaitNode* node : nodes_) {
-      for (const Blocker& blocker : node->blockers) {
-        if (blocker.why == why) {
-          ranks.insert(blocker.rank);
-        }
-      }
+      ranks.insert(blockers_of(*node, Blocker::Why::no_group));
     }
     return ranks;
   }
 
-  RankSet without_group() const { return blockers_because(Blocker::Why::no_group); }
-
   bool is_about_messages() const {
-    if (someone_is_further(unanswered_)) {
+    if (someone_is_further()) {
       return true;
     }
     if (const RankSet silent = silent_peers(); !silent.empty() && 2 * silent.size() < ranks_.size()) {
       return true;
     }
     if (!departed_.empty()) {
-      return std::any_of(departed_.begin(), departed_.end(), [](const Departed& departed) {
-        return departed.ops->ops[departed.departure.op].kind != DumpOp::Kind::collective ||
-               departed.ops->ops[departed.departure.expected].kind != DumpOp::Kind::collective;
+      return std::ranges::any_of(departed_, [](const Departure& departure) {
+        return departure.op->kind != DumpOp::Kind::collective ||
+               departure.expected->kind != DumpOp::Kind::collective;
       });
     }
-    return std::all_of(nodes_.begin(), nodes_.end(),
-                       [](const WaitNode* node) { return node->kind != DumpOp::Kind::collective; });
+    return std::ranges::all_of(nodes_,
+                               [](const WaitNode* node) { return node->kind != DumpOp::Kind::collective; });
   }
 
-  void partial_subgroup(const RankSet& outsiders, Diagnosis& diagnosis) const {
+  bool someone_is_further() const { return std::ranges::any_of(unanswered_, &Unanswered::peer_is_further); }
+
+  Diagnosis partial_subgroup(const RankSet& outsiders) const {
     const WaitNode* node = node_blocked_by(outsiders, Blocker::Why::no_group);
-    diagnosis.finding.kind = FindingKind::partial_subgroup;
-    diagnosis.confidence = Diagnosis::Confidence::low;
+    Diagnosis diagnosis = never_used(job_, *node, outsiders);
     diagnosis.alternatives = {FindingKind::cross_group_deadlock};
     diagnosis.evidence.push_back(fmt::format(
         "{} in the cycle, too: orders of calls that do not fit look the same before the first call on the "
         "group is over",
         with_verb(outsiders, "waits", "wait")));
-    diagnosis.finding.culprits = outsiders;
-    set_place(job_, *node, outsiders, diagnosis);
-    const std::string group = group_phrase(job_.view.job.groups[node->group]);
-    diagnosis.finding.headline =
-        fmt::format("{} never used {}, which the other members wait in", ranks_phrase(outsiders), group);
     diagnosis.finding.cause =
-        fmt::format("{} is not in the pg_config of {}, although {} of it", group, ranks_phrase(outsiders),
+        fmt::format("{} is not in the pg_config of {}, although {} of it",
+                    group_phrase(job_.view.job.groups[node->group]), ranks_phrase(outsiders),
                     is_plural(outsiders) ? "they are members" : "it is a member");
-    diagnosis.finding.advice = "call new_group and the group's collectives on every member, in one order";
+    return diagnosis;
   }
 
   // The most telling node: the first one that the culprits hold up for that reason.
   const WaitNode* node_blocked_by(const RankSet& culprits, Blocker::Why why) const {
-    const WaitNode* fallback = nullptr;
-    for (const WaitNode* node : nodes_) {
-      for (const Blocker& blocker : node->blockers) {
-        if (culprits.contains(blocker.rank)) {
-          if (blocker.why == why) {
-            return node;
-          }
-          fallback = fallback == nullptr ? node : fallback;
-        }
-      }
+    const auto node = std::ranges::find_if(
+        nodes_, [&](const WaitNode* each) { return blockers_of(*each, why).meets(culprits); });
+    if (node != nodes_.end()) {
+      return *node;
     }
-    return fallback == nullptr ? nodes_.front() : fallback;
+    const auto other = std::ranges::find_if(
+        nodes_, [&](const WaitNode* each) { return blockers_of(*each).meets(culprits); });
+    return other == nodes_.end() ? nodes_.front() : *other;
   }
 
   void add_departures(Diagnosis& diagnosis) const {
-    for (const Departed& departed : departed_) {
-      const DumpOp& did = departed.ops->ops[departed.departure.op];
-      const DumpOp& expected = departed.ops->ops[departed.departure.expected];
+    for (const auto& [ops, op, expected, context] : departed_) {
       diagnosis.evidence.push_back(
-          fmt::format("rank {} called {}; at this point of earlier steps it called {}", departed.rank,
-                      describe(*departed.ops, did), describe(*departed.ops, expected)));
+          fmt::format("rank {} called {}; at this point of earlier steps it called {}", ops->dump->rank,
+                      describe(*ops, *op), describe(*ops, *expected)));
     }
   }
 
@@ -175,13 +240,13 @@ class CycleJudge {
     return fmt::format("{}", fmt::join(messages, " and "));
   }
 
-  void messages(Diagnosis& diagnosis) const {
+  Diagnosis messages() const {
+    Diagnosis diagnosis;
     Finding& finding = diagnosis.finding;
-    diagnosis.finding.kind = FindingKind::p2p_mismatch;
-    const bool one_is_further = someone_is_further(unanswered_);
-    finding.culprits = one_is_further ? common_end(unanswered_) : departed_ranks();
+    finding.kind = FindingKind::p2p_mismatch;
+    finding.culprits = someone_is_further() ? common_end(unanswered_) : RankSet();
     if (finding.culprits.empty()) {
-      finding.culprits = one_is_further ? departed_ranks() : RankSet();
+      finding.culprits = departed_ranks();
     }
     if (finding.culprits.empty()) {
       finding.culprits = silent_peers();
@@ -192,8 +257,7 @@ class CycleJudge {
     }
     // In rings that hold little of the past, victims look as if they had broken with their habits.
     const bool are_most = 2 * finding.culprits.size() > ranks_.size();
-    diagnosis.confidence = finding.tie || are_most || departed_.empty() ? Diagnosis::Confidence::low
-                                                                        : Diagnosis::Confidence::high;
+    diagnosis.confidence = finding.tie || are_most || departed_.empty() ? Confidence::low : Confidence::high;
     const WaitNode* node = message_node(finding.culprits);
     set_place(job_, *node, blockers_of(*node), diagnosis);
     place_departure(diagnosis);
@@ -205,71 +269,67 @@ class CycleJudge {
                         : "one message was left out, or went to another rank than its receiver expects";
     finding.advice = "post one recv for every send, between the same two ranks and in the same order";
     add_departures(diagnosis);
-    if (diagnosis.confidence == Diagnosis::Confidence::low) {
+    if (diagnosis.confidence == Confidence::low) {
       diagnosis.would_settle.push_back(
           "the schedule both sides mean to follow: nothing recorded says who is right");
     }
+    return diagnosis;
   }
 
   // Peers that continued without answering a message that another rank waits in.
   RankSet silent_peers() const {
     RankSet ranks;
     for (const WaitNode* node : nodes_) {
-      for (const Blocker& blocker : node->blockers) {
-        if (node->kind != DumpOp::Kind::collective && blocker.why == Blocker::Why::not_issued) {
-          ranks.insert(blocker.rank);
-        }
-      }
+      ranks.insert(silent_peers_of(*node));
     }
     return ranks == ranks_ ? RankSet() : ranks;
   }
 
+  static RankSet silent_peers_of(const WaitNode& node) {
+    return node.kind == DumpOp::Kind::collective ? RankSet() : blockers_of(node, Blocker::Why::not_issued);
+  }
+
   const WaitNode* message_node(const RankSet& culprits) const {
-    for (const WaitNode* node : nodes_) {
-      if (node->kind == DumpOp::Kind::collective) {
-        continue;
-      }
-      for (const Blocker& blocker : node->blockers) {
-        if (culprits.contains(blocker.rank) && blocker.why == Blocker::Why::not_issued) {
-          return node;
-        }
-      }
-    }
-    return node_blocked_by(culprits, Blocker::Why::not_issued);
+    const auto node = std::ranges::find_if(
+        nodes_, [&](const WaitNode* each) { return silent_peers_of(*each).meets(culprits); });
+    return node == nodes_.end() ? node_blocked_by(culprits, Blocker::Why::not_issued) : *node;
   }
 
   // A batch that went to the wrong peer is the place of the finding; if a message was left out, the wait for it is.
   void place_departure(Diagnosis& diagnosis) const {
-    if (departed_.empty() ||
-        departed_.front().ops->ops[departed_.front().departure.op].kind != DumpOp::Kind::batch) {
+    if (departed_.empty() || departed_.front().op->kind != DumpOp::Kind::batch) {
       return;
     }
-    const Departed& first = departed_.front();
-    const DumpOp& did = first.ops->ops[first.departure.op];
-    diagnosis.finding.at->call = name_call(job_, *first.ops, did);
-    diagnosis.finding.at->waiting = RankSet{first.rank};
-    set_group(job_, did.group, diagnosis);
+    const Departure& first = departed_.front();
+    diagnosis.finding.at->call = name_call(job_, *first.ops, *first.op);
+    diagnosis.finding.at->waiting = RankSet{first.ops->dump->rank};
+    set_group(job_, first.op->group, diagnosis);
     diagnosis.is_message = true;
   }
 
-  void groups(Diagnosis& diagnosis) const {
+  Diagnosis groups() const {
+    Diagnosis diagnosis;
     Finding& finding = diagnosis.finding;
     finding.culprits = departed_ranks();
     const bool is_order_known = !finding.culprits.empty() && finding.culprits != ranks_;
-    const WaitNode* narrow = is_order_known ? nullptr : node_held_by_fewest(job_, nodes_);
+    const WaitNode* narrow = is_order_known ? nullptr : node_held_by_fewest(job_, nodes_, ranks_);
     if (narrow != nullptr) {
       finding.culprits = blockers_of(*narrow);
     } else if (!is_order_known) {
-      finding.culprits = smaller_side();
-      finding.tie = sides_are_equal();
-      finding.culprits = finding.culprits.empty() ? ranks_ : finding.culprits;
-      for (const auto& [kind, ranks] : sides()) {
+      const std::map<std::string, RankSet> all = sides();
+      const auto size_of = [](const auto& side) { return side.second.size(); };
+      const auto [smallest, largest] = std::ranges::minmax_element(all, {}, size_of);
+      finding.tie = size_of(*smallest) == size_of(*largest);
+      // Either side can give way, so on a tie the side whose kind comes first by name represents both.
+      finding.culprits = all.size() > 1 ? smallest->second : ranks_;
+      for (const auto& [kind, ranks] : all) {
         diagnosis.evidence.push_back(
             fmt::format("{} {} first", with_verb(ranks, "entered", "entered"), kind));
       }
     }
     const bool left_out =
-        is_left_out() || (narrow != nullptr && is_held_by(*narrow, Blocker::Why::not_issued));
+        is_left_out() ||
+        (narrow != nullptr && blockers_of(*narrow) == blockers_of(*narrow, Blocker::Why::not_issued));
     const bool is_alone = is_left_out() && !is_of_a_step(departed_.front());
     finding.kind = is_alone   ? FindingKind::extra_collective
                    : left_out ? FindingKind::skipped_collective
@@ -277,15 +337,13 @@ class CycleJudge {
     if (left_out) {
       diagnosis.alternatives = {FindingKind::cross_group_deadlock};
     }
-    diagnosis.confidence =
-        is_order_known && !left_out ? Diagnosis::Confidence::high : Diagnosis::Confidence::medium;
+    diagnosis.confidence = is_order_known && !left_out ? Confidence::high : Confidence::medium;
     const WaitNode* node = node_blocked_by(finding.culprits, Blocker::Why::not_issued);
     set_place(job_, *node, blockers_of(*node), diagnosis);
     if (is_alone) {
-      const Departed& first = departed_.front();
-      const DumpOp& did = first.ops->ops[first.departure.op];
-      finding.at->call = name_call(job_, *first.ops, did);
-      set_group(job_, did.group, diagnosis);
+      const Departure& first = departed_.front();
+      finding.at->call = name_call(job_, *first.ops, *first.op);
+      set_group(job_, first.op->group, diagnosis);
       finding.headline =
           fmt::format("{} alone made {}", ranks_phrase(finding.culprits), call_phrase(finding.at->call));
       finding.cause = "it waits there for ranks that wait for it in a call of every step";
@@ -310,20 +368,15 @@ class CycleJudge {
       diagnosis.would_settle.push_back(
           "which order the program means: both are equally frequent in the dumps");
     }
-  }
-
-  static bool is_held_by(const WaitNode& node, Blocker::Why why) {
-    return std::all_of(node.blockers.begin(), node.blockers.end(),
-                       [why](const Blocker& blocker) { return blocker.why == why; });
+    return diagnosis;
   }
 
   std::size_t group_count() const {
-    std::vector<std::uint32_t> groups;
+    std::set<std::uint32_t> groups;
     for (const WaitNode* node : nodes_) {
-      groups.push_back(node->group);
+      groups.insert(node->group);
     }
-    std::sort(groups.begin(), groups.end());
-    return static_cast<std::size_t>(std::unique(groups.begin(), groups.end()) - groups.begin());
+    return groups.size();
   }
 
   // The ranks by the kind of group that they entered first, by its name.
@@ -335,55 +388,37 @@ class CycleJudge {
     return sides;
   }
 
-  // Of the ranks that entered one kind of group first and those that entered another, the smaller set. Either side can
-  // give way, so on a tie the side whose kind comes first by name represents both.
-  RankSet smaller_side() const {
-    const std::map<std::string, RankSet> all = sides();
-    const auto smallest = std::min_element(all.begin(), all.end(), [](const auto& a, const auto& b) {
-      return a.second.size() < b.second.size();
-    });
-    return all.size() > 1 ? smallest->second : RankSet();
-  }
-
-  bool sides_are_equal() const {
-    const std::map<std::string, RankSet> all = sides();
-    return std::all_of(all.begin(), all.end(),
-                       [&all](const auto& side) { return side.second.size() == all.begin()->second.size(); });
-  }
-
   // True if only one rank broke with its habit, is already in a call of a wider group, and never made the call
   // that the others wait in.
   bool is_left_out() const {
     if (departed_.size() != 1 || nodes_.size() != 2) {
       return false;
     }
-    const Departed& departed = departed_.front();
-    const DumpOp& did = departed.ops->ops[departed.departure.op];
-    const DumpOp& expected = departed.ops->ops[departed.departure.expected];
+    const auto& [ops, op, expected, context] = departed_.front();
     const bool made_later =
-        std::any_of(departed.ops->ops.begin() + static_cast<std::ptrdiff_t>(departed.departure.op),
-                    departed.ops->ops.end(), [&](const DumpOp& op) { return op.group == expected.group; });
-    return !made_later && job_.view.job.groups[did.group].members.size() >
-                              job_.view.job.groups[expected.group].members.size();
+        std::any_of(op, ops->ops.data() + ops->ops.size(),
+                    [group = expected->group](const DumpOp& later) { return later.group == group; });
+    return !made_later && job_.view.job.groups[op->group].members.size() >
+                              job_.view.job.groups[expected->group].members.size();
   }
 
   // True if the rank has made the same call in earlier steps: it went ahead. Otherwise it is an extra call.
-  bool is_of_a_step(const Departed& departed) const {
-    const std::vector<DumpOp>& ops = departed.ops->ops;
-    const DumpOp& did = ops[departed.departure.op];
-    const DumpFrame* site = user_frame(job_.view.job, departed.ops->record_of(did));
-    return std::any_of(ops.begin(), ops.begin() + static_cast<std::ptrdiff_t>(departed.departure.op),
-                       [&](const DumpOp& op) {
-                         const DumpFrame* other = user_frame(job_.view.job, departed.ops->record_of(op));
-                         const bool same_site = site == nullptr || other == nullptr || *site == *other;
-                         return op.token == did.token && op.group == did.group && same_site;
-                       });
+  bool is_of_a_step(const Departure& departure) const {
+    const auto site_of = [&](const DumpOp& op) {
+      return user_frame(job_.view.job, departure.ops->record_of(op));
+    };
+    const DumpFrame* site = site_of(*departure.op);
+    return std::any_of(departure.ops->ops.data(), departure.op, [&](const DumpOp& op) {
+      const DumpFrame* other = site_of(op);
+      const bool same_site = site == nullptr || other == nullptr || *site == *other;
+      return op.token == departure.op->token && op.group == departure.op->group && same_site;
+    });
   }
 
   const DumpCase& job_;
-  std::vector<const WaitNode*> nodes_;
+  Cycle nodes_;
   RankSet ranks_;
-  std::vector<Departed> departed_;
+  std::vector<Departure> departed_;
   std::vector<Unanswered> unanswered_;
 };
 

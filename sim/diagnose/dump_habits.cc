@@ -58,9 +58,10 @@ bool is_done_again(const std::vector<DumpOp>& ops, std::size_t at, std::size_t c
 
 }  // namespace
 
-std::optional<Departure> find_departure(const RankOps& ops, std::size_t op) {
+std::optional<Departure> find_departure(const RankOps& ops, const DumpOp& op) {
   std::optional<Departure> strongest;
-  const std::size_t begin = op > window_before ? op - window_before : 1;
+  const auto index = static_cast<std::size_t>(&op - ops.ops.data());
+  const std::size_t begin = index > window_before ? index - window_before : 1;
   for (std::size_t at = begin; at < std::min(ops.ops.size(), begin + 4 * window_before); ++at) {
     const Examples examples = examples_of(ops.ops, at);
     const bool is_usual = std::any_of(examples.positions.begin(), examples.positions.end(),
@@ -69,7 +70,7 @@ std::optional<Departure> find_departure(const RankOps& ops, std::size_t op) {
     const bool is_stronger = !strongest || examples.context >= strongest->context;
     if (!is_usual && !examples.positions.empty() && is_stronger &&
         !is_done_again(ops.ops, at, examples.context)) {
-      strongest = Departure{at, examples.positions.back(), examples.context};
+      strongest = Departure{&ops, &ops.ops[at], &ops.ops[examples.positions.back()], examples.context};
     }
   }
   return strongest;

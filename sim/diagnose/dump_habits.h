@@ -11,13 +11,14 @@
 namespace rollcall::check {
 
 struct Departure {
-  std::size_t op = 0;        // index into RankOps::ops: the call that it made
-  std::size_t expected = 0;  // index of the call that it made in this place before
-  std::size_t context = 0;   // how many calls before both are the same: the strength of the habit
+  const RankOps* ops = nullptr;
+  const DumpOp* op = nullptr;        // the call that it made
+  const DumpOp* expected = nullptr;  // the call that it made in this place before
+  std::size_t context = 0;           // how many calls before both are the same: the strength of the habit
 };
 
 // The call, from a little before `op` on, that breaks with the strongest habit. Null if the past gives no
 // example.
-std::optional<Departure> find_departure(const RankOps& ops, std::size_t op);
+std::optional<Departure> find_departure(const RankOps& ops, const DumpOp& op);
 
 }  // namespace rollcall::check

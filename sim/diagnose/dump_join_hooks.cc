@@ -124,7 +124,7 @@ class JoinJudge {
     if (odd == nullptr || !is_in_the_join_of(*odd, *usual, position)) {
       return std::nullopt;
     }
-    return diagnosis_of(group, position, *odd, *usual, joined);
+    return out_of_step(group, position, *odd, *usual, joined);
   }
 
   // The first count of a rank without inputs meets the notice at the start of an iteration. If it meets any other call,
@@ -159,12 +159,10 @@ class JoinJudge {
     return most == kinds.end() ? nullptr : most->second.second;
   }
 
-  Diagnosis diagnosis_of(const GroupCalls& group, std::int64_t position, const GroupMember& odd,
-                         const GroupMember& usual, const RankSet& joined) const {
-    Diagnosis diagnosis;
+  Diagnosis out_of_step(const GroupCalls& group, std::int64_t position, const GroupMember& odd,
+                        const GroupMember& usual, const RankSet& joined) const {
+    Diagnosis diagnosis = diagnosis_of(FindingKind::join_shadow_mismatch, Confidence::high, joined);
     Finding& finding = diagnosis.finding;
-    finding.kind = FindingKind::join_shadow_mismatch;
-    finding.culprits = joined;
     const Call mine = name_call(job_, *odd.ops, *odd.at(position));
     const Call theirs = name_call(job_, *usual.ops, *usual.at(position));
     finding.at = Place{mine, {}, {}};
@@ -178,7 +176,7 @@ class JoinJudge {
                     ranks_phrase({usual.rank}), phrase(role(usual, *usual.at(position))));
     finding.advice = "make the main_hook of the joinable issue exactly the collectives of one iteration";
     if (is_joined(role(usual, *usual.at(position)))) {  // the majority need not be right
-      diagnosis.confidence = Diagnosis::Confidence::low;
+      diagnosis.confidence = Confidence::low;
       diagnosis.would_settle.push_back(
           "dumps with a longer ring (TORCH_FR_BUFFER_SIZE), back to when ranks still had inputs");
     }

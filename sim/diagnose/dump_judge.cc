@@ -34,7 +34,7 @@ void doubt(const DumpCase& job, Diagnosis& diagnosis) {
                                       [](const RankOps& ops) { return ops.dump->has_states; });
   const bool is_open = shows_no_time(job) || (job.progress == Progress::assumed && has_states);
   if (is_open) {
-    diagnosis.confidence = std::max(diagnosis.confidence, Diagnosis::Confidence::medium);
+    diagnosis.confidence = std::max(diagnosis.confidence, Confidence::medium);
     diagnosis.would_settle.push_back(second_dump);
   }
   diagnosis.may_be_healthy = shows_no_time(job) && !left_out;
@@ -45,7 +45,7 @@ void say_undecided(const DumpCase& job, Diagnosis& diagnosis) {
   if (!diagnosis.may_be_healthy) {
     return;
   }
-  diagnosis.confidence = Diagnosis::Confidence::low;
+  diagnosis.confidence = Confidence::low;
   diagnosis.evidence.push_back(
       "nothing shows that time passed: a job in a pause, such as a checkpoint, would leave the same dumps");
   if (const double share = share_of_waiting(job); share >= 0.01) {
@@ -57,11 +57,11 @@ void say_undecided(const DumpCase& job, Diagnosis& diagnosis) {
 // Adds the reason for a diagnosis that is not certain.
 void give_reason(Diagnosis& diagnosis) {
   if (diagnosis.finding.tie) {
-    diagnosis.confidence = Diagnosis::Confidence::low;
+    diagnosis.confidence = Confidence::low;
   }
   const bool has_reason =
       !diagnosis.evidence.empty() || !diagnosis.would_settle.empty() || diagnosis.finding.repair;
-  if (diagnosis.confidence != Diagnosis::Confidence::high && !has_reason) {
+  if (diagnosis.confidence != Confidence::high && !has_reason) {
     diagnosis.would_settle.emplace_back(
         "the host stacks of all ranks (py-spy dump): the recorded calls would fit other mistakes, too");
   }
@@ -132,7 +132,7 @@ void add_moments(const DumpCase& job, Diagnosis& diagnosis) {
                       : "no call was made between them; those that ended may have failed"));
   // Calls that disagree are a fault at once. A rank that has not come yet may be in a pause.
   if (job.progress == Progress::still && diagnosis.finding.kind == FindingKind::stuck_host) {
-    diagnosis.confidence = std::max(diagnosis.confidence, Diagnosis::Confidence::medium);
+    diagnosis.confidence = std::max(diagnosis.confidence, Confidence::medium);
     diagnosis.would_settle.emplace_back(
         "the time between the two dumps: a pause that is longer, such as a checkpoint, looks the same");
   }
@@ -143,7 +143,7 @@ void doubt_groups(const JobDump& job, Diagnosis& diagnosis) {
   const bool are_unknown = std::any_of(job.ranks.begin(), job.ranks.end(),
                                        [](const RankDump& dump) { return !dump.knows_groups; });
   if (are_unknown && !diagnosis.finding.culprits.empty()) {
-    diagnosis.confidence = Diagnosis::Confidence::low;
+    diagnosis.confidence = Confidence::low;
     diagnosis.would_settle.push_back(
         "recordings that name the group of each call: these do not, so all calls were assumed to be of one "
         "group");
@@ -217,7 +217,7 @@ void clear_ranks_in_calls(const DumpCase& investigation, Diagnosis& diagnosis) {
     say_unanswered(*shown, culprits, diagnosis);
     return;
   }
-  const bool are_in_calls = diagnosis.confidence == Diagnosis::Confidence::low &&
+  const bool are_in_calls = diagnosis.confidence == Confidence::low &&
                             ranks_in_calls(investigation.view.job.facts).contains(culprits);
   if (!are_in_messages && !are_in_calls) {
     return;
@@ -276,7 +276,7 @@ void list_what_is_known(const std::vector<LogFact>& facts, std::vector<std::stri
 // A job that waits, or has given up, is not healthy: it is only unknown which rank is to blame.
 void say_nothing_found(const JobDump& job, Diagnosis& diagnosis) {
   diagnosis.finding.kind = FindingKind::no_fault;
-  diagnosis.confidence = Diagnosis::Confidence::low;
+  diagnosis.confidence = Confidence::low;
   diagnosis.may_be_healthy = true;
   diagnosis.finding.headline =
       log_shows_timeout(job.facts)
@@ -416,8 +416,8 @@ Diagnosis judge_dump(const JobDump& job) {
   }
   Diagnosis diagnosis = judge_recorded(job);
   const std::optional<JobDump> changed = with_failed_calls(job);
-  if (!changed || (diagnosis.confidence == Diagnosis::Confidence::high &&
-                   diagnosis.finding.kind != FindingKind::no_fault)) {
+  if (!changed ||
+      (diagnosis.confidence == Confidence::high && diagnosis.finding.kind != FindingKind::no_fault)) {
     return diagnosis;
   }
   Diagnosis with_failures = judge_recorded(*changed);

@@ -29,9 +29,8 @@ std::optional<Diagnosis> judge_message(const DumpCase& job, const WaitNode& node
     set_place(job, node, {}, diagnosis);
     diagnosis.finding.at->call = name_message(job, ops, record);
     const auto departs = [](const RankOps& side, const DumpOp& op) {
-      const auto index = static_cast<std::size_t>(&op - side.ops.data());
-      const std::optional<Departure> departure = find_departure(side, index);
-      return departure && departure->op == index && departure->context > 1;
+      const std::optional<Departure> departure = find_departure(side, op);
+      return departure && departure->op == &op && departure->context > 1;
     };
     const bool i_depart = departs(ops, *node.ops.front());
     const bool they_depart = departs(*other.ops, *other.op);
@@ -42,8 +41,7 @@ std::optional<Diagnosis> judge_message(const DumpCase& job, const WaitNode& node
     if (they_depart || !i_depart) {
       diagnosis.finding.culprits.insert(other.rank);
     }
-    diagnosis.confidence =
-        diagnosis.finding.tie ? Diagnosis::Confidence::medium : Diagnosis::Confidence::high;
+    diagnosis.confidence = diagnosis.finding.tie ? Confidence::medium : Confidence::high;
     diagnosis.finding.headline = fmt::format("{} of rank {} and {} of rank {} disagree", mine.op,
                                              ops.dump->rank, theirs.op, other.rank);
     diagnosis.finding.cause = fmt::format("rank {} has {}, rank {} has {}", ops.dump->rank,

@@ -52,10 +52,6 @@ struct Blamed {
   bool even = false;           // and no majority of ranks with inputs says which calls to repeat
 };
 
-std::size_t index_of(const GroupMember& member, std::int64_t position) {
-  return static_cast<std::size_t>(member.at(position) - member.ops->ops.data());
-}
-
 class MismatchJudge {
  public:
   MismatchJudge(const DumpCase& job, const WaitNode& node)
@@ -70,9 +66,9 @@ class MismatchJudge {
     const Blamed blamed = blame();
     const Shift shift = blamed.tie ? Shift{} : shift_of(blamed);
     Diagnosis diagnosis;
-    diagnosis.confidence = blamed.tie || blamed.even || blamed.against_habit ? Diagnosis::Confidence::low
-                           : blamed.by_habit || blamed.by_present            ? Diagnosis::Confidence::medium
-                                                                             : Diagnosis::Confidence::high;
+    diagnosis.confidence = blamed.tie || blamed.even || blamed.against_habit ? Confidence::low
+                           : blamed.by_habit || blamed.by_present            ? Confidence::medium
+                                                                             : Confidence::high;
     diagnosis.finding.tie = blamed.tie;
     for (const GroupMember* member : blamed.odd) {
       diagnosis.finding.culprits.insert(member->rank);
@@ -173,9 +169,9 @@ class MismatchJudge {
   }
 
   bool departs_here(const GroupMember& member) const {
-    const std::size_t index = index_of(member, node_.position);
-    const std::optional<Departure> departure = find_departure(*member.ops, index);
-    return departure && departure->op <= index && departure->context > 1;
+    const DumpOp* op = member.at(node_.position);
+    const std::optional<Departure> departure = find_departure(*member.ops, *op);
+    return departure && departure->op <= op && departure->context > 1;
   }
 
   Shift shift_of(const Blamed& blamed) const {
@@ -232,7 +228,7 @@ class MismatchJudge {
       diagnosis.alternatives = {kind_of(shift.rival, plain)};
     }
     if (!diagnosis.alternatives.empty()) {
-      diagnosis.confidence = std::max(diagnosis.confidence, Diagnosis::Confidence::medium);
+      diagnosis.confidence = std::max(diagnosis.confidence, Confidence::medium);
     }
   }
 

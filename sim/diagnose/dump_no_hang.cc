@@ -186,7 +186,7 @@ std::optional<Diagnosis> judge_late(const DumpCase& job) {
   if (!explains(by_clock)) {
     return std::nullopt;
   }
-  by_clock->confidence = Diagnosis::Confidence::low;
+  by_clock->confidence = Confidence::low;
   by_clock->may_be_healthy = true;
   by_clock->alternatives = {FindingKind::stuck_host};
   by_clock->would_settle.push_back(second_dump);
@@ -201,7 +201,7 @@ namespace {
 void add_missing(const DumpCase& job, Diagnosis& diagnosis) {
   const RankSet missing = ranks_without_dump(job.view.job);
   if (!missing.empty()) {
-    diagnosis.confidence = std::max(diagnosis.confidence, Diagnosis::Confidence::medium);
+    diagnosis.confidence = std::max(diagnosis.confidence, Confidence::medium);
     diagnosis.would_settle.push_back(fmt::format("the {} of {}: calls that are missed would be in {}",
                                                  is_plural(missing) ? "dumps" : "dump", ranks_phrase(missing),
                                                  is_plural(missing) ? "them" : "it"));
@@ -241,7 +241,7 @@ void doubt_standing(const DumpCase& job, Diagnosis& diagnosis) {
   if (job.progress == Progress::running && !job.view.job.earlier.empty()) {
     return;
   }
-  diagnosis.confidence = Diagnosis::Confidence::low;
+  diagnosis.confidence = Confidence::low;
   diagnosis.evidence.emplace_back(
       "nothing shows that the job made progress: ranks that wait for a group, a communicator, a key of the "
       "store or their own host would leave the same, and roots, reduce ops and splits are not recorded");
@@ -255,15 +255,15 @@ void doubt_gloo(const DumpCase& job, Diagnosis& diagnosis) {
   if (std::none_of(calls.begin(), calls.end(), [](const DumpCall& call) { return call.is_of_gloo(); })) {
     return;
   }
-  diagnosis.confidence = std::max(diagnosis.confidence, Diagnosis::Confidence::medium);
+  diagnosis.confidence = std::max(diagnosis.confidence, Confidence::medium);
   if (std::optional<std::string> uneven = uneven_end(job)) {
-    diagnosis.confidence = Diagnosis::Confidence::low;
+    diagnosis.confidence = Confidence::low;
     diagnosis.evidence.push_back(*std::move(uneven));
     diagnosis.would_settle.push_back(
         "the logs of all ranks: Gloo's recorder retires a call that failed, too");
   }
   if (has_unrecorded_messages(job)) {
-    diagnosis.confidence = Diagnosis::Confidence::low;
+    diagnosis.confidence = Confidence::low;
     diagnosis.would_settle.push_back(
         "the host stacks of all ranks (py-spy dump): Gloo's recorder keeps no messages, so a rank that waits "
         "in one looks like one that does not");
@@ -291,7 +291,7 @@ Diagnosis judge_quiet(const DumpCase& job) {
     }
     if (std::all_of(job.view.ranks.begin(), job.view.ranks.end(),
                     [](const RankOps& ops) { return ops.dump->records.empty(); })) {
-      diagnosis.confidence = Diagnosis::Confidence::low;
+      diagnosis.confidence = Confidence::low;
       diagnosis.may_be_healthy = true;
       finding.headline = "the recordings hold no calls between ranks, so they show nothing";
     }
@@ -305,7 +305,7 @@ Diagnosis judge_quiet(const DumpCase& job) {
     }
     return diagnosis;
   }
-  diagnosis.confidence = Diagnosis::Confidence::medium;
+  diagnosis.confidence = Confidence::medium;
   finding.headline = "nothing is wrong as far as the dumps show: the ranks were still making calls";
   // A call that all have made ends soon in a job at work. One that lacks a rank may lack it for good.
   const auto node =
@@ -328,7 +328,7 @@ Diagnosis judge_quiet(const DumpCase& job) {
   }
   diagnosis.would_settle.push_back(second_dump);
   if (job.view.job.earlier.empty() || ranks_with_calls_between(job.view.job).empty()) {
-    diagnosis.confidence = Diagnosis::Confidence::low;
+    diagnosis.confidence = Confidence::low;
   }
   doubt_gloo(job, diagnosis);
   return diagnosis;

@@ -299,7 +299,7 @@ void blame(const DumpCase& job, const FoundRepair& repair, const std::vector<Ran
   diagnosis.alternatives.clear();
   diagnosis.evidence.clear();
   diagnosis.may_be_healthy = false;
-  diagnosis.confidence = std::max(diagnosis.confidence, Diagnosis::Confidence::medium);
+  diagnosis.confidence = std::max(diagnosis.confidence, Confidence::medium);
 }
 
 // True if the repair outweighs calls that are not listed, although those alone could explain the hang.
@@ -360,7 +360,7 @@ void blame_without_dump(const RankSet& ranks, bool is_at_rest, Diagnosis& diagno
       "ranks that ended or were killed write no dump, and Gloo ends ranks that are sent more than they "
       "expect";
   finding.advice = fmt::format("read the log of {} for an exception, a signal or gloo::EnforceNotMet", who);
-  diagnosis.confidence = Diagnosis::Confidence::low;
+  diagnosis.confidence = Confidence::low;
   diagnosis.may_be_healthy = !is_at_rest;
   diagnosis.alternatives.clear();
   diagnosis.evidence = {"the calls that the others list do not contradict each other"};
@@ -391,11 +391,11 @@ void mend(const DumpCase& job, Diagnosis& diagnosis) {
     return;
   }
   if (!repair) {
-    diagnosis.confidence = std::max(diagnosis.confidence, Diagnosis::Confidence::medium);
+    diagnosis.confidence = std::max(diagnosis.confidence, Confidence::medium);
     return;
   }
   if (!repair->alternatives.empty()) {
-    diagnosis.confidence = Diagnosis::Confidence::low;
+    diagnosis.confidence = Confidence::low;
   }
   const auto is_among = std::ranges::find(repair->alternatives, finding.culprits, &Alternative::ranks);
   const bool is_same = !finding.tie && finding.culprits == repair->ranks;

@@ -135,7 +135,7 @@ class StallJudge {
     Finding& finding = diagnosis.finding;
     finding.kind = FindingKind::watchdog_timeout;
     finding.culprits = {late.rank};
-    diagnosis.confidence = Diagnosis::Confidence::medium;
+    diagnosis.confidence = Confidence::medium;
     diagnosis.alternatives = {FindingKind::stall_all_arrived};
     finding.headline =
         fmt::format("rank {} came to {} {:.3g} s after its call before that; the others wait {:.3g} s",
@@ -190,7 +190,7 @@ class StallJudge {
     Finding& finding = diagnosis.finding;
     diagnosis.finding.kind = FindingKind::stall_all_arrived;
     const bool rooted = has_root(finding.at->call.op);
-    diagnosis.confidence = rooted ? Diagnosis::Confidence::medium : Diagnosis::Confidence::high;
+    diagnosis.confidence = rooted ? Confidence::medium : Confidence::high;
     finding.headline = fmt::format("all ranks started {} with equal arguments, and none finishes it",
                                    call_phrase(finding.at->call));
     finding.cause =
@@ -204,7 +204,7 @@ class StallJudge {
   void undecided(Diagnosis& diagnosis) const {
     Finding& finding = diagnosis.finding;
     diagnosis.finding.kind = FindingKind::stall_all_arrived;
-    diagnosis.confidence = Diagnosis::Confidence::low;
+    diagnosis.confidence = Confidence::low;
     diagnosis.alternatives = {FindingKind::stuck_device};
     if (const RankSet past = ranks_past(job_, node_); has_root(finding.at->call.op) && !past.empty()) {
       other_roots(past, diagnosis);
@@ -310,7 +310,7 @@ std::optional<Diagnosis> judge_blind(const DumpCase& job) {
   }
   const std::vector<const DumpOp*>& ops = job.waits.unobserved.at(blind.first());
   Diagnosis diagnosis;
-  diagnosis.confidence = Diagnosis::Confidence::medium;
+  diagnosis.confidence = Confidence::medium;
   diagnosis.alternatives = {FindingKind::stuck_host};
   Finding& finding = diagnosis.finding;
   finding.kind = FindingKind::stuck_device;

@@ -39,7 +39,7 @@ std::optional<Diagnosis> judge_unlisted(const DumpCase& job) {
   }
   const WaitNode& node = job.waits.nodes.front();
   Diagnosis diagnosis;
-  diagnosis.confidence = Diagnosis::Confidence::low;
+  diagnosis.confidence = Confidence::low;
   Finding& finding = diagnosis.finding;
   finding.kind = is_crossing ? FindingKind::cross_group_deadlock : FindingKind::stuck_host;
   finding.tie = is_crossing;

@@ -73,6 +73,7 @@ Counterpart Messages::counterpart(const RankOps& ops, std::uint32_t record) cons
   const DumpCall& call = view_.job.calls[own.call];
   const bool sends = call.op == "send";
   Counterpart other;
+  other.own = record;
   other.rank = view_.member_of(own.group, sends ? call.destination : call.source);
   other.ops = view_.ops_of(other.rank);
   if (other.ops == nullptr) {
@@ -107,6 +108,16 @@ Counterpart Messages::counterpart(const RankOps& ops, std::uint32_t record) cons
     other.record = item.record;
   }
   return other;
+}
+
+std::vector<Counterpart> Messages::counterparts(const RankOps& ops, const DumpOp& op) const {
+  std::vector<Counterpart> others;
+  for (const std::uint32_t record : ops.parts_of(op)) {
+    if (view_.job.calls[ops.dump->records[record].call].is_message()) {
+      others.push_back(counterpart(ops, record));
+    }
+  }
+  return others;
 }
 
 namespace {
@@ -167,19 +178,8 @@ class WaitFinder {
     return place->second;
   }
 
-  // The other ends of a call's messages, in order.
-  std::vector<Counterpart> counterparts(const RankOps& ops, const DumpOp& op) const {
-    std::vector<Counterpart> others;
-    for (const std::uint32_t record : ops.parts_of(op)) {
-      if (view_.job.calls[ops.dump->records[record].call].is_message()) {
-        others.push_back(messages_.counterpart(ops, record));
-      }
-    }
-    return others;
-  }
-
   bool messages_are_done(const RankOps& ops, const DumpOp& op) const {
-    const std::vector<Counterpart> others = counterparts(ops, op);
+    const std::vector<Counterpart> others = messages_.counterparts(ops, op);
     return !others.empty() && std::ranges::all_of(others, [](const Counterpart& other) {
       return other.op != nullptr && other.op->finished;
     });
@@ -237,7 +237,7 @@ class WaitFinder {
 
   void add_peers(WaitNode& node) const {
     const RankOps& ops = *view_.ops_of(node.ranks.front());
-    for (const Counterpart& other : counterparts(ops, *node.ops.front())) {
+    for (const Counterpart& other : messages_.counterparts(ops, *node.ops.front())) {
       if (other.rank < 0 || other.rank == ops.dump->rank) {
         continue;
       }
@@ -278,7 +278,7 @@ class WaitFinder {
   std::set<Rank> peers_at_head(const WaitNode& node) const {
     std::set<Rank> peers;
     const RankOps& ops = *view_.ops_of(node.ranks.front());
-    for (const Counterpart& other : counterparts(ops, *node.ops.front())) {
+    for (const Counterpart& other : messages_.counterparts(ops, *node.ops.front())) {
       if (other.op != nullptr && other.rank != ops.dump->rank && head(other.rank) == other.op) {
         peers.insert(other.rank);
       }

@@ -35,6 +35,7 @@ struct DumpView {
 
 // The other end of a message.
 struct Counterpart {
+  std::uint32_t own = 0;  // the record of this end
   Rank rank = -1;
   const RankOps* ops = nullptr;  // null: left no dump
   const DumpOp* op = nullptr;    // null: has not issued it
@@ -48,6 +49,8 @@ class Messages {
 
   // `record` is a message of `ops`.
   Counterpart counterpart(const RankOps& ops, std::uint32_t record) const;
+  // Those of all messages of a call, in order.
+  std::vector<Counterpart> counterparts(const RankOps& ops, const DumpOp& op) const;
 
  private:
   using Lane = std::tuple<std::uint32_t, Rank, Rank>;  // group, source and destination inside it

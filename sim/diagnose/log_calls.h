@@ -24,7 +24,7 @@ void set_call(const LogFact& fact, const RankSet& missing, Diagnosis& diagnosis)
 std::string look_at(const RankSet& missing);
 
 // `theirs` and `usual`: the calls of one of the `odd` ranks and of one of the others.
-Diagnosis disagreement(const RankSet& odd, Diagnosis::Confidence confidence, const LogFact& theirs,
+Diagnosis disagreement(const RankSet& odd, Confidence confidence, const LogFact& theirs,
                        const LogFact& usual);
 
 // Ranks whose calls differ.

@@ -23,7 +23,7 @@ struct LogFact {
     lost_store,       // the process that serves the store had ended before this rank
     stopped_job,      // a launcher, or the scheduler, ended the job without a reason in it; `text` says how
     shared_gpu,       // NCCL: these ranks have one GPU; `text` has its bus. Empty: they count within a group
-    model,            // DDP: this rank's model has `count` parameters that need gradients; `text`: who says so
+    model,     // DDP: this rank's model has `count` parameters that need gradients; `text`: who says so
     progress,  // the watchdog: the last call this rank has enqueued, and in `count` the last it has completed
     not_joined,     // TORCH_NCCL_DESYNC_DEBUG: ranks that did not make call `seq`
     not_finished,   // likewise: ranks that made it, and for which it did not end

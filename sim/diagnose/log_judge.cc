@@ -13,7 +13,6 @@
 namespace rollcall::check {
 
 using Kind = LogFact::Kind;
-using Confidence = Diagnosis::Confidence;
 
 namespace {
 

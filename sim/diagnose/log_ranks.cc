@@ -57,7 +57,6 @@ RankSet alive_ranks(const std::vector<LogFact>& facts) {
 namespace {
 
 using Kind = LogFact::Kind;
-using Confidence = Diagnosis::Confidence;
 
 const LogFact* first_of(const std::vector<LogFact>& facts, Kind kind) {
   const auto place =
@@ -214,14 +213,6 @@ RankSet raised_first(const std::vector<LogFact>& facts) {
 }
 
 }  // namespace
-
-Diagnosis diagnosis_of(FindingKind kind, Confidence confidence, RankSet culprits) {
-  Diagnosis diagnosis;
-  diagnosis.finding.kind = kind;
-  diagnosis.confidence = confidence;
-  diagnosis.finding.culprits = std::move(culprits);
-  return diagnosis;
-}
 
 Diagnosis undecided() {
   Diagnosis diagnosis = diagnosis_of(FindingKind::no_fault, Confidence::low, {});

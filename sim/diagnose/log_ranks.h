@@ -28,9 +28,6 @@ RankSet ranks_with(const std::vector<LogFact>& facts, std::initializer_list<LogF
 RankSet ranks_in_calls(const std::vector<LogFact>& facts);
 RankSet ranks_in_no_call(const std::vector<LogFact>& facts);
 
-// A diagnosis that does not say yet where and why.
-Diagnosis diagnosis_of(FindingKind kind, Diagnosis::Confidence confidence, RankSet culprits);
-
 // One that blames nobody: what was read does not decide.
 Diagnosis undecided();
 

@@ -19,7 +19,6 @@ namespace rollcall::check {
 namespace {
 
 using Kind = LogFact::Kind;
-using Confidence = Diagnosis::Confidence;
 
 constexpr const char* advice_on_gpus =
     "call torch.cuda.set_device(LOCAL_RANK) before the first call, let every rank see its own GPU "

@@ -12,7 +12,6 @@
 namespace rollcall::check {
 
 using Kind = LogFact::Kind;
-using Confidence = Diagnosis::Confidence;
 
 namespace {
 

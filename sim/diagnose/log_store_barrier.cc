@@ -12,7 +12,6 @@ namespace rollcall::check {
 namespace {
 
 using Kind = LogFact::Kind;
-using Confidence = Diagnosis::Confidence;
 
 // One barrier, as far as the logs show it.
 struct Barrier {

@@ -18,7 +18,6 @@ namespace rollcall::check {
 namespace {
 
 using Kind = LogFact::Kind;
-using Confidence = Diagnosis::Confidence;
 
 class WatchdogJudge {
  public:

@@ -53,6 +53,9 @@ struct Diagnosis {
   std::vector<SourceLine> sources;  // by site; only those that could be read
 };
 
+// One that does not say yet where and why.
+Diagnosis diagnosis_of(FindingKind kind, Confidence confidence, RankSet culprits);
+
 // True if somebody has to act: a healthy job would not leave the same recordings.
 bool is_alarm(const Diagnosis& diagnosis);
 
