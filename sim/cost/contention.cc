@@ -1,6 +1,7 @@
 #include "sim/cost/contention.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace rollcall::cost {

@@ -9,7 +9,6 @@
 //
 // Messages are not counted, nor is the memory that kernels share. Shares are integers, so that all machines agree.
 
-#include <limits>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -34,8 +33,6 @@ int multiprocessors(int compute_capability);
 
 class Contention {
  public:
-  static constexpr Time never = std::numeric_limits<Time>::max();
-
   // The caller's name for something that runs.
   struct Key {
     int kind = 0;
