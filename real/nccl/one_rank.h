@@ -13,10 +13,13 @@
 
 namespace rollcall::real {
 
+class OneRank;  // a communicator of one rank, and the libraries
+
 struct Trial {
   std::string_view name;       // "a root that no rank has"
   std::string_view predicted;  // NCCL's name of the result; "a|b": either
   std::string_view source;     // in NCCL's sources or documentation
+  std::string (*body)(OneRank& rank);
 };
 
 // In the order in which they are tried. Empty if rollcall was built without NCCL's headers.
