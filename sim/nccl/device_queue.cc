@@ -35,11 +35,7 @@ const DeviceQueue::LaneRef* DeviceQueue::find_lane(GroupId group) const {
     lanes_.push_back({&table, op.rank});
   }
   if (!is_here) {
-    Step step;
-    step.kind = Step::Kind::release;
-    step.group = op.group;
-    step.number = seq;
-    push(op.stream, step);
+    push(op.stream, {.kind = Step::Kind::release, .group = op.group, .number = seq});
   }
 }
 
@@ -80,45 +76,28 @@ void DeviceQueue::launch_message(const Op& op, std::int64_t seq, check::MessageI
                             .turn = turn,
                             .after = lane == nullptr ? 0 : lane->lane().launched,
                             .may_return = op.kind == OpKind::send && is_small});
-  Step step;
-  step.kind = Step::Kind::post;
-  step.group = op.group;
-  step.message = message;
-  push(op.stream, step);
+  push(op.stream, {.kind = Step::Kind::post, .group = op.group, .message = message});
 }
 
 void DeviceQueue::launch_kernel(Stream stream, const Kernel& kernel) {
-  Step step;
-  step.kind = Step::Kind::kernel;
-  step.work = kernel;
-  push(stream, step);
+  push(stream, {.kind = Step::Kind::kernel, .work = kernel});
 }
 
 void DeviceQueue::await_collective(Stream stream, GroupId group, std::int64_t seq) {
-  Step step;
-  step.kind = Step::Kind::await_collective;
-  step.group = group;
-  step.number = seq;
-  push(stream, step);
+  push(stream, {.kind = Step::Kind::await_collective, .group = group, .number = seq});
 }
 
 void DeviceQueue::await_message(Stream stream, GroupId group, Rank group_rank, std::int64_t seq,
                                 check::MessageId message) {
-  Step step;
-  step.kind = Step::Kind::await_message;
-  step.group = group;
-  step.group_rank = group_rank;
-  step.number = seq;
-  step.message = message;
-  push(stream, step);
+  push(stream, {.kind = Step::Kind::await_message,
+                .group = group,
+                .group_rank = group_rank,
+                .message = message,
+                .number = seq});
 }
 
 void DeviceQueue::await_event(Stream stream, const Event& event) {
-  Step step;
-  step.kind = Step::Kind::await_event;
-  step.awaited = event.stream;
-  step.number = event.position;
-  push(stream, step);
+  push(stream, {.kind = Step::Kind::await_event, .awaited = event.stream, .number = event.position});
 }
 
 void DeviceQueue::push(Stream stream, const Step& step) {
@@ -187,25 +166,31 @@ std::optional<DeviceQueue::Action> DeviceQueue::step_streams() {
           make_ready(*find_lane(step.group), step.number);
         } else if (step.kind == Step::Kind::post) {
           note_posted(step);
-          Action action;
-          action.kind = Action::Kind::post;
-          action.group = step.group;
-          action.message = step.message;
-          return action;
+          return Action{.kind = Action::Kind::post, .group = step.group, .message = step.message};
         }
       }
       if (!queue.steps.empty() && queue.steps.front().kind == Step::Kind::kernel &&
           !queue.steps.front().running) {
         queue.steps.front().running = true;
-        Action action;
-        action.kind = Action::Kind::run_kernel;
-        action.stream = {static_cast<std::uint8_t>(id)};
-        action.kernel = queue.steps.front().work;
-        return action;
+        return Action{.kind = Action::Kind::run_kernel,
+                      .stream = {static_cast<std::uint8_t>(id)},
+                      .kernel = queue.steps.front().work};
       }
     }
   }
   return std::nullopt;
+}
+
+// The lane whose front was launched first, of those that count; null if none does.
+template <typename Predicate>
+const DeviceQueue::LaneRef* DeviceQueue::first_launched(Predicate&& counts) const {
+  const LaneRef* first = nullptr;
+  for (const LaneRef& lane : lanes_) {
+    if (counts(lane) && (first == nullptr || lane.front().launched < first->front().launched)) {
+      first = &lane;
+    }
+  }
+  return first;
 }
 
 // Starts the collective that was launched first, of those that can start.
@@ -213,23 +198,14 @@ std::optional<DeviceQueue::Action> DeviceQueue::start_a_collective() {
   if (slots_ > 0 && running_ >= slots_) {
     return std::nullopt;
   }
-  const LaneRef* first = nullptr;
-  for (const LaneRef& lane : lanes_) {
-    if (lane.table->is_startable(lane.member) &&
-        (first == nullptr || lane.front().launched < first->front().launched)) {
-      first = &lane;
-    }
-  }
+  const LaneRef* first =
+      first_launched([](const LaneRef& lane) { return lane.table->is_startable(lane.member); });
   if (first == nullptr) {
     return std::nullopt;
   }
   first->table->lane(first->member).running = true;
   ++running_;
-  Action action;
-  action.kind = Action::Kind::start;
-  action.table = first->table;
-  action.group_rank = first->member;
-  return action;
+  return Action{.kind = Action::Kind::start, .table = first->table, .group_rank = first->member};
 }
 
 void DeviceQueue::finish_collective(LaunchTable& table, Rank group_rank) {
@@ -298,12 +274,7 @@ bool DeviceQueue::is_idle() const {
 
 // The collective that holds the GPU: of those that run, the one that was launched first.
 std::optional<DeviceQueue::Block> DeviceQueue::running_block() const {
-  const LaneRef* first = nullptr;
-  for (const LaneRef& lane : lanes_) {
-    if (lane.lane().running && (first == nullptr || lane.front().launched < first->front().launched)) {
-      first = &lane;
-    }
-  }
+  const LaneRef* first = first_launched([](const LaneRef& lane) { return lane.lane().running; });
   if (first == nullptr) {
     return std::nullopt;
   }

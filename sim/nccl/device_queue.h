@@ -30,8 +30,6 @@ class Fifo {
   std::size_t size() const { return items_.size() - head_; }
   T& front() { return items_[head_]; }
   const T& front() const { return items_[head_]; }
-  T& operator[](std::size_t index) { return items_[head_ + index]; }
-  const T& operator[](std::size_t index) const { return items_[head_ + index]; }
   void push(T item) { items_.push_back(std::move(item)); }
   void pop() {
     ++head_;
@@ -85,8 +83,8 @@ class DeviceQueue {
     Rank group_rank = -1;          // start: whose lane
     GroupId group = 0;             // post
     check::MessageId message = check::no_message;
-    Stream stream;  // run_kernel
-    Kernel kernel;  // run_kernel
+    Stream stream{};  // run_kernel
+    Kernel kernel{};  // run_kernel
   };
 
   // What blocks a stream, or the host: the collective that runs in the group, or a message.
@@ -168,13 +166,13 @@ class DeviceQueue {
   struct Step {
     enum class Kind : std::uint8_t { release, post, kernel, await_collective, await_message, await_event };
     Kind kind = Kind::release;
-    Stream awaited;        // await_event
+    Stream awaited{};      // await_event
     bool running = false;  // kernel
     GroupId group = 0;
     Rank group_rank = -1;  // await_message
     check::MessageId message = check::no_message;
     std::int64_t number = 0;  // seq or position
-    Kernel work;              // kernel
+    Kernel work{};            // kernel
   };
   // A message that was launched and has not finished.
   struct OpenMessage {
@@ -216,6 +214,8 @@ class DeviceQueue {
   std::optional<Action> start_a_collective();
   std::optional<Block> blocking(const StreamQueue& queue, int depth) const;
   std::optional<Block> running_block() const;
+  template <typename Predicate>
+  const LaneRef* first_launched(Predicate&& counts) const;
 
   // The members that every call touches come first.
   std::size_t steps_ = 0;  // queued on all streams
