@@ -6,7 +6,6 @@
 
 #include <fmt/core.h>
 
-#include "scenarios/run/fully_sharded.h"
 #include "scenarios/run/model_kernels.h"
 #include "scenarios/run/rank_frame.h"
 #include "sim/base/error.h"
@@ -264,9 +263,7 @@ Made make_trained(RankFrame& frame, const ObjectSpec& object, const ShardedObjec
 }
 
 Made make_trained(RankFrame& frame, const ObjectSpec& object, const FullyShardedObject& spec) {
-  const bool is_member = frame.group(object.group).is_member() &&
-                         (!spec.replicate_group || frame.group(*spec.replicate_group).is_member());
-  return is_member ? std::make_unique<FullySharded>(frame, object, spec) : nullptr;
+  return make_fully_sharded(frame, object, spec);
 }
 
 Made make_trained(RankFrame& frame, const ObjectSpec& /*object*/, const OptimizerObject& spec) {

@@ -59,6 +59,10 @@ class TrainedObject {
 // a group that the rank does not belong to. The frame is borrowed, and has the objects that come before this one.
 std::unique_ptr<TrainedObject> make_trained_object(RankFrame& frame, const ObjectSpec& object);
 
+// The same for one of kind "fully_shard".
+std::unique_ptr<TrainedObject> make_fully_sharded(RankFrame& frame, const ObjectSpec& object,
+                                                  const FullyShardedObject& spec);
+
 // What Join raises for a model of this type.
 [[noreturn]] void refuse_join(const char* type);
 
