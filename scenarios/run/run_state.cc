@@ -1,10 +1,26 @@
-#include "scenarios/run/watched_tensors.h"
+#include "scenarios/run/run_state.h"
 
 #include <algorithm>
 
 #include "scenarios/run/rank_frame.h"
 
 namespace rollcall::scenario {
+
+std::vector<std::pair<Rank, double>> Contributions::to(Rank rank, const std::string& tensor) {
+  const auto made = latest_.find({rank, tensor});
+  std::vector<std::pair<Rank, double>> given;
+  if (made == latest_.end() || !told_.insert(made->second.call).second) {
+    return given;
+  }
+  for (const auto& [key, entry] : latest_) {
+    const bool is_new = given.empty() || given.back().first != key.first;
+    if (entry.call == made->second.call && is_new) {
+      given.emplace_back(key.first, entry.value);
+    }
+  }
+  return given;
+}
+
 namespace {
 
 // Returns a null tensor if the rank has none of this name.
@@ -15,12 +31,6 @@ Tensor find_tensor(const RankFrame& frame, const TensorName& name) {
   const TensorList& list = frame.lists[name.slot];
   const auto element = static_cast<std::size_t>(std::max(name.element, 0));
   return element < list.size() ? list[element] : Tensor();
-}
-
-double element_of(const Storage& storage, std::int64_t index) {
-  const Bits bits = storage.at(index);
-  return is_floating(storage.dtype) ? decode(bits, storage.dtype)
-                                    : static_cast<double>(decode_integer(bits, storage.dtype));
 }
 
 }  // namespace
@@ -43,7 +53,7 @@ std::vector<TensorValue> WatchedTensors::values() const {
     value = {kept.rank, kept.name, storage.numel, {}};
     for (std::int64_t i = 0; i < (is_uniform ? std::min<std::int64_t>(storage.numel, 1) : storage.numel);
          ++i) {
-      value.elements.push_back(element_of(storage, i));
+      value.elements.push_back(decode(storage.at(i), storage.dtype));
     }
   }
   std::ranges::stable_sort(values, {}, &TensorValue::rank);
