@@ -65,6 +65,15 @@ std::int64_t RankFrame::evaluate(const Operand& operand) const {
   return 0;
 }
 
+Rank RankFrame::rank_of(const Operand& operand) const {
+  const std::int64_t rank = evaluate(operand);
+  const Rank world_size = scenario_.options.world_size;
+  if (rank < 0 || rank >= world_size) {
+    throw ValueError(fmt::format("rank {} is out of range: the world has {} ranks", rank, world_size));
+  }
+  return static_cast<Rank>(rank);
+}
+
 double RankFrame::amount(const Operand& operand) const {
   const double value = !operand                              ? 0
                        : operand.kind == Operand::Kind::real ? operand.real

@@ -62,6 +62,8 @@ class RankFrame {
 
   // The value of an operand that is an integer or an expression. Throws what expressions throw.
   std::int64_t evaluate(const Operand& operand) const;
+  // The same for a rank of the world. Throws ValueError if it is none.
+  Rank rank_of(const Operand& operand) const;
   // Flops or bytes; 0 if the statement gives none. Throws ValueError if negative.
   double amount(const Operand& operand) const;
   // The kernel's time on the rank's GPU. Throws RuntimeError if unknown.

@@ -4,12 +4,9 @@
 #include <numeric>
 #include <optional>
 
-#include <fmt/core.h>
-
 #include "scenarios/program/names.h"
 #include "scenarios/run/interpreter.h"
 #include "scenarios/run/rank_frame.h"
-#include "sim/base/error.h"
 #include "sim/c10d/collectives.h"
 #include "sim/c10d/rank_context.h"
 #include "sim/c10d/stream.h"
@@ -221,14 +218,7 @@ class CollectiveRun {
   // A tensor like one part of a list; if parts differ, it has no value of its own.
   Tensor& model() { return call_.value_has_peer ? received() : tensor(); }
 
-  Rank root() const {
-    const std::int64_t rank = frame_.evaluate(call_.root);
-    if (rank < 0 || rank >= frame_.scenario().options.world_size) {
-      throw ValueError(fmt::format("rank {} is out of range: the world has {} ranks", rank,
-                                   frame_.scenario().options.world_size));
-    }
-    return static_cast<Rank>(rank);
-  }
+  Rank root() const { return frame_.rank_of(call_.root); }
   bool is_root() const { return root() == frame_.rank(); }
 
   Tensor& output(std::int64_t numel) { return frame_.output(call_.output, numel, model()); }

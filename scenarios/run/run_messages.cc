@@ -5,11 +5,8 @@
 #include <span>
 #include <utility>
 
-#include <fmt/core.h>
-
 #include "scenarios/run/interpreter.h"
 #include "scenarios/run/rank_frame.h"
-#include "sim/base/error.h"
 #include "sim/c10d/objects.h"
 #include "sim/c10d/op_table.h"
 #include "sim/c10d/p2p.h"
@@ -19,17 +16,9 @@
 namespace rollcall::scenario {
 namespace {
 
-Rank rank_of(const RankFrame& frame, const Operand& operand) {
-  const std::int64_t rank = frame.evaluate(operand);
-  if (rank < 0 || rank >= frame.scenario().options.world_size) {
-    throw ValueError(fmt::format("rank {} is out of range: the world has {} ranks", rank,
-                                 frame.scenario().options.world_size));
-  }
-  return static_cast<Rank>(rank);
-}
-
-std::optional<Rank> peer_of(const RankFrame& frame, const MessageCall& call) {
-  return call.peer ? std::optional(rank_of(frame, call.peer)) : std::nullopt;
+// Nothing for a message from anyone.
+std::optional<Rank> peer_of(const RankFrame& frame, const Operand& peer) {
+  return peer ? std::optional(frame.rank_of(peer)) : std::nullopt;
 }
 
 PointToPointOptions options_of(RankFrame& frame, const MessageCall& call) {
@@ -71,7 +60,7 @@ void note_use(RankFrame& frame, const TensorUse& use, const Work& work, bool is_
 void run_message(RankFrame& frame, const MessageCall& call, Site site, std::vector<Work>* unfinished) {
   const LabelScope scope(frame, call.label);
   const StreamScope stream(frame.stream(call.stream));
-  const std::optional<Rank> peer = peer_of(frame, call);
+  const std::optional<Rank> peer = peer_of(frame, call.peer);
   const TensorUse use = use_of(call, call.blocks ? no_slot : call.work, site,
                                peer ? frame.queue_of(frame.group(call.group), *peer) : std::nullopt);
   const Tensor& tensor = tensor_of(frame, call, use);
@@ -133,7 +122,7 @@ void run_batch(RankFrame& frame, const MessageBatch& batch, Site site) {
   for (const MessageCall& call : calls) {
     uses.push_back(use_of(call, batch.work, site, frame.queue_of(frame.group(call.group))));
     messages.push_back(
-        {call.kind, tensor_of(frame, call, uses.back()), rank_of(frame, call.peer), options_of(frame, call)});
+        {call.kind, tensor_of(frame, call, uses.back()), frame.rank_of(call.peer), options_of(frame, call)});
   }
   std::vector<Work> works = batch_isend_irecv(messages, site);
   if (works.size() == calls.size()) {
@@ -172,7 +161,7 @@ Object object_of(const RankFrame& frame, const ObjectTemplate& pattern) {
 void run_objects(RankFrame& frame, const ObjectCall& call, Site site) {
   const LabelScope scope(frame, call.label);
   const ProcessGroup group = frame.group(call.group);
-  const std::optional<Rank> peer = call.root ? std::optional(rank_of(frame, call.root)) : std::nullopt;
+  const std::optional<Rank> peer = peer_of(frame, call.root);
   const Rank root = peer.value_or(0);
   ObjectList given;
   for (const ObjectTemplate& pattern : call.objects) {
