@@ -162,16 +162,14 @@ constexpr std::string_view repr_suffix = "!r";
 
 // The text between braces: a tensor, the caught error, or an expression.
 void ValueReader::hole(Text& text, const Json& value, std::string_view inside, std::size_t begin) {
+  const bool is_repr = inside.ends_with(repr_suffix);
   if (scope_.handler != none && inside == "error") {
     text.push_back({TextPiece::ErrorMessage{scope_.handler}});
   } else if (scope_.handler != none && inside == "error_type") {
     text.push_back({TextPiece::ErrorType{scope_.handler}});
-  } else if (const auto tensor = find_tensor(inside)) {
-    text.push_back({*tensor});
-  } else if (const auto shown = inside.ends_with(repr_suffix)
-                                    ? find_tensor(inside.substr(0, inside.size() - repr_suffix.size()))
-                                    : std::nullopt) {
-    text.push_back({TextPiece::Repr{*shown}});
+  } else if (const auto tensor =
+                 find_tensor(inside.substr(0, inside.size() - (is_repr ? repr_suffix.size() : 0)))) {
+    text.push_back({TextPiece::Elements{*tensor, is_repr}});
   } else if (const auto name = names_.find(inside); name && name->kind == Name::Kind::objects) {
     text.push_back({TextPiece::Objects{name->slot}});
   } else {

@@ -176,10 +176,11 @@ struct TextPiece {
   struct Objects {
     SlotIndex list = no_slot;  // of the frame's object lists
   };
-  struct Repr {  // a tensor's numbers as Python's repr shows them: "1.0"
+  struct Elements {
     TensorName tensor;
+    bool is_repr = false;  // numbers as Python's repr shows them: "1.0"
   };
-  std::variant<Literal, Number, TensorName, ErrorMessage, ErrorType, Objects, Repr> piece;
+  std::variant<Literal, Number, Elements, ErrorMessage, ErrorType, Objects> piece;
 };
 using Text = std::vector<TextPiece>;
 

@@ -1,10 +1,12 @@
-#include "scenarios/run/check_elements.h"
+// The interpreter, the part about `check`.
 
 #include <algorithm>
 #include <utility>
 
 #include <fmt/core.h>
 
+#include "scenarios/run/interpreter.h"
+#include "scenarios/run/rank_frame.h"
 #include "scenarios/run/tensor_text.h"
 
 namespace rollcall::scenario {

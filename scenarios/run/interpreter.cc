@@ -1,17 +1,16 @@
 #include "scenarios/run/interpreter.h"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
+#include <type_traits>
 #include <variant>
 
 #include <fmt/core.h>
 
 #include "scenarios/format/scenario.h"
-#include "scenarios/run/check_elements.h"
 #include "scenarios/run/rank_frame.h"
-#include "sim/base/error.h"
 #include "sim/c10d/collectives.h"
-#include "sim/c10d/observer.h"
 #include "sim/c10d/rank_context.h"
 #include "sim/c10d/stream.h"
 
@@ -31,14 +30,8 @@ std::int64_t whole_number(const Tensor& tensor) {
   return static_cast<std::int64_t>(value);
 }
 
-// Waits for all of them.
-void wait_for(const std::vector<Work>& works) {
-  for (const Work& work : works) {
-    work.wait();
-  }
-}
-
-// Executes one instruction after another. Each overload returns the address of the next.
+// Executes one instruction after another. An overload that returns nothing goes on to the next in the list; the others
+// return its address.
 class Interpreter {
  public:
   // With `unfinished`, calls that would block are added to it instead.
@@ -50,7 +43,7 @@ class Interpreter {
     try {
       while (at_ >= block.begin && at_ < block.end) {
         frame_.rest(at_);
-        at_ = std::visit(*this, program_.code[at_].action);
+        at_ = execute(program_.code[at_].action);
       }
     } catch (const Error&) {
       if (!frame_.raised_at) {  // the innermost block knows best
@@ -63,46 +56,38 @@ class Interpreter {
 
   Address step(Address at) {
     at_ = at;
-    return std::visit(*this, program_.code[at].action);
+    return execute(program_.code[at].action);
   }
 
-  Address operator()(const action::Collect& collect) {
+  void operator()(const action::Collect& collect) {
     run_collective(frame_, program_.collectives[collect.call], site(), unfinished_);
-    return at_ + 1;
   }
 
-  Address operator()(const action::Exchange& exchange) {
+  void operator()(const action::Exchange& exchange) {
     run_message(frame_, program_.messages[exchange.message], site(), unfinished_);
-    return at_ + 1;
   }
 
-  Address operator()(const action::ExchangeBatch& exchange) {
+  void operator()(const action::ExchangeBatch& exchange) {
     run_batch(frame_, program_.batches[exchange.batch], site());
-    return at_ + 1;
   }
 
-  Address operator()(const action::Coalesce& coalesce) {
+  void operator()(const action::Coalesce& coalesce) {
     run_coalesced(frame_, program_.coalesced[coalesce.calls], site());
-    return at_ + 1;
   }
 
-  Address operator()(const action::Checkpoint& checkpoint) {
+  void operator()(const action::Checkpoint& checkpoint) {
     run_checkpoint(frame_, program_.checkpoint_calls[checkpoint.call], site());
-    return at_ + 1;
   }
 
-  Address operator()(const action::ExchangeObjects& exchange) {
+  void operator()(const action::ExchangeObjects& exchange) {
     run_objects(frame_, program_.object_calls[exchange.call], site());
-    return at_ + 1;
   }
 
-  Address operator()(const action::Wait& wait) {
+  void operator()(const action::Wait& wait) {
     const StreamScope stream(frame_.stream(wait.stream));
     const std::vector<Work>& works = frame_.issued_works(wait.work);
-    for (const Work& work : works) {
-      if (work.is_nothing()) {
-        throw Error("AttributeError", "'NoneType' object has no attribute 'wait'");
-      }
+    if (std::ranges::any_of(works, &Work::is_nothing)) {
+      throw Error("AttributeError", "'NoneType' object has no attribute 'wait'");
     }
     if (wait.timeout > 0) {
       for (const Work& work : works) {
@@ -116,22 +101,17 @@ class Interpreter {
       block_host(frame_);
     }
     frame_.release(wait.work);
-    return at_ + 1;
   }
 
-  Address operator()(const action::Drop& drop) {
-    frame_.drop_works(drop.work);
-    return at_ + 1;
-  }
+  void operator()(const action::Drop& drop) { frame_.drop_works(drop.work); }
 
-  Address operator()(const action::Synchronize&) {
+  void operator()(const action::Synchronize&) {
     block_in(frame_.take_open_works());
     rollcall::synchronize();
     frame_.finish_coalesced();
-    return at_ + 1;
   }
 
-  Address operator()(const action::Touch& touch) {
+  void operator()(const action::Touch& touch) {
     if (!touch.tensor.is_list) {
       frame_.read(touch.tensor);  // it must exist
     }
@@ -143,7 +123,6 @@ class Interpreter {
         frame_.tensors[touch.tensor.slot] = {};
       }
     }
-    return at_ + 1;
   }
 
   Address operator()(const action::Choose& choose) {
@@ -158,12 +137,11 @@ class Interpreter {
     return threads.end;
   }
 
-  Address operator()(const action::Compute& compute) {
+  void operator()(const action::Compute& compute) {
     rollcall::compute(frame_.with_jitter(compute.duration, compute.jitter));
-    return at_ + 1;
   }
 
-  Address operator()(const action::LaunchKernel& launch) {
+  void operator()(const action::LaunchKernel& launch) {
     Kernel kernel{.duration = launch.duration, .name = program_.strings[launch.name].c_str()};
     if (launch.by_roofline()) {
       kernel.source = Kernel::Source::roofline;
@@ -175,25 +153,22 @@ class Interpreter {
     kernel.duration = frame_.with_jitter(kernel.duration, launch.jitter);
     const StreamScope stream(frame_.stream(launch.stream));
     launch_kernel(kernel);
-    return at_ + 1;
   }
 
-  Address operator()(const action::RecordEvent& record) {
+  void operator()(const action::RecordEvent& record) {
     const StreamScope stream(frame_.stream(record.stream));
     frame_.events[record.event].record();
     frame_.stream_order().record(record.event, current_stream());
-    return at_ + 1;
   }
 
   // An event that was not recorded is complete, as in CUDA.
-  Address operator()(const action::WaitEvent& wait) {
+  void operator()(const action::WaitEvent& wait) {
     const StreamScope stream(frame_.stream(wait.stream));
     frame_.events[wait.event].wait();
     frame_.stream_order().await_event(wait.event, current_stream());
-    return at_ + 1;
   }
 
-  Address operator()(const action::WaitStream& wait) {
+  void operator()(const action::WaitStream& wait) {
     Event event;
     const Stream awaited = frame_.stream(wait.awaited);
     {
@@ -203,16 +178,13 @@ class Interpreter {
     const StreamScope stream(frame_.stream(wait.stream));
     event.wait();
     frame_.stream_order().await_stream(awaited, current_stream());
-    return at_ + 1;
   }
 
-  Address operator()(const action::Print& print) {
+  void operator()(const action::Print& print) {
     bool has_tensor = false;
     for (const TextPiece& piece : program_.texts[print.text]) {
-      const auto* repr = std::get_if<TextPiece::Repr>(&piece.piece);
-      const auto* tensor = repr != nullptr ? &repr->tensor : std::get_if<TensorName>(&piece.piece);
-      if (tensor != nullptr) {
-        frame_.touch(key_of(*tensor), Observation::Access::read, site());
+      if (const auto* elements = std::get_if<TextPiece::Elements>(&piece.piece)) {
+        frame_.touch(key_of(elements->tensor), Observation::Access::read, site());
         has_tensor = true;
       }
     }
@@ -220,16 +192,15 @@ class Interpreter {
     if (has_tensor) {
       frame_.wait_on_host();
     }
-    return at_ + 1;
   }
 
-  Address operator()(const action::Raise& raise) {
+  void operator()(const action::Raise& raise) {
     throw Error(program_.strings[raise.type].c_str(), compose(frame_, raise.text));
   }
 
-  Address operator()(const action::Exit&) { throw ProgramExit{}; }
+  void operator()(const action::Exit&) { throw ProgramExit{}; }
 
-  Address operator()(const action::Item& item) {
+  void operator()(const action::Item& item) {
     frame_.touch(key_of(item.tensor), Observation::Access::read, site());
     if (item.variable == no_slot) {
       frame_.read(item.tensor).settle();
@@ -237,16 +208,14 @@ class Interpreter {
       frame_.set(item.variable, whole_number(frame_.read(item.tensor)));
     }
     frame_.wait_on_host();
-    return at_ + 1;
   }
 
-  Address operator()(const action::Fill& fill) {
+  void operator()(const action::Fill& fill) {
     frame_.touch({program_.tensors[fill.tensor].slot}, Observation::Access::write, site());
     frame_.make(program_.tensors[fill.tensor]);
-    return at_ + 1;
   }
 
-  Address operator()(const action::Add& add) {
+  void operator()(const action::Add& add) {
     Tensor& target = frame_.tensors[add.target];
     frame_.touch({add.target}, Observation::Access::write, site());
     if (add.tensor.slot != no_slot) {
@@ -258,10 +227,9 @@ class Interpreter {
       frame_.set_elements(one_element, add.value);
       add_to(target, one_element);
     }
-    return at_ + 1;
   }
 
-  Address operator()(const action::Copy& copy) {
+  void operator()(const action::Copy& copy) {
     frame_.touch({copy.target}, Observation::Access::write, site());
     frame_.touch(key_of(copy.source), Observation::Access::read, site());
     Tensor& target = frame_.tensors[copy.target];
@@ -273,10 +241,9 @@ class Interpreter {
     } else {
       target = source.clone();
     }
-    return at_ + 1;
   }
 
-  Address operator()(const action::Check& check) {
+  void operator()(const action::Check& check) {
     frame_.touch(key_of(check.tensor), Observation::Access::read, site());
     if (check.tensor.is_list && check.tensor.element < 0) {
       for (const Tensor& tensor : frame_.read_list(check.tensor.slot)) {
@@ -285,22 +252,18 @@ class Interpreter {
     } else {
       check_elements(frame_, frame_.read(check.tensor), check, site());
     }
-    return at_ + 1;
   }
 
-  Address operator()(const action::SetDevice& set) {
+  void operator()(const action::SetDevice& set) {
     this_rank().device = set.device.resolve(frame_.rank(), frame_.local_rank());
-    return at_ + 1;
   }
 
-  Address operator()(const action::CallGroup& call) {
+  void operator()(const action::CallGroup& call) {
     run_group_call(frame_, program_.group_statements[call.call], site());
-    return at_ + 1;
   }
 
-  Address operator()(const action::CallStore& call) {
+  void operator()(const action::CallStore& call) {
     run_store_call(frame_, program_.store_statements[call.call], site());
-    return at_ + 1;
   }
 
   Address operator()(const action::Jump& jump) { return jump.target; }
@@ -354,14 +317,10 @@ class Interpreter {
     return reached;
   }
 
-  Address operator()(const action::Forward& forward) {
-    frame_.joinables[forward.object].forward(site());
-    return at_ + 1;
-  }
+  void operator()(const action::Forward& forward) { frame_.joinables[forward.object].forward(site()); }
 
-  Address operator()(const action::Notify& notify) {
+  void operator()(const action::Notify& notify) {
     Join::notify_join_context(frame_.joinable(notify.object), site());
-    return at_ + 1;
   }
 
   Address operator()(const action::ModelForward& forward) {
@@ -372,40 +331,30 @@ class Interpreter {
     return reached;
   }
 
-  Address operator()(const action::Backward& backward) {
+  void operator()(const action::Backward& backward) {
     frame_.trained(backward.object).backward(program_.passes[backward.pass], site());
-    return at_ + 1;
   }
 
-  Address operator()(const action::Step& step) {
-    frame_.trained(step.object).step(site());
-    return at_ + 1;
-  }
+  void operator()(const action::Step& step) { frame_.trained(step.object).step(site()); }
 
-  Address operator()(const action::ZeroGrad& zero) {
+  void operator()(const action::ZeroGrad& zero) {
     for (Parameter* const parameter : frame_.trained(zero.model).parameters()) {
       zero_grad(*parameter, zero.set_to_none);
     }
-    return at_ + 1;
   }
 
-  Address operator()(const action::StateDict& dict) {
+  void operator()(const action::StateDict& dict) {
     if (dict.consolidates) {
       frame_.trained(dict.object).consolidate(dict.to ? frame_.evaluate(dict.to) : 0, site());
     } else {
       frame_.trained(dict.object).state_dict(site());
     }
-    return at_ + 1;
   }
 
-  Address operator()(const action::RunParallel& run) {
-    frame_.parallel(run.object)(run.verb, site());
-    return at_ + 1;
-  }
+  void operator()(const action::RunParallel& run) { frame_.parallel(run.object)(run.verb, site()); }
 
-  Address operator()(const action::InitMesh& init) {
+  void operator()(const action::InitMesh& init) {
     run_init_device_mesh(frame_, program_.meshes[init.mesh], site());
-    return at_ + 1;
   }
 
   Address operator()(const action::EnterNoSync& enter) {
@@ -413,14 +362,10 @@ class Interpreter {
     return run_block(frame_, {at_ + 1, enter.end});
   }
 
-  Address operator()(const action::ShardingCall& call) {
-    frame_.trained(call.object).call(call, site());
-    return at_ + 1;
-  }
+  void operator()(const action::ShardingCall& call) { frame_.trained(call.object).call(call, site()); }
 
-  Address operator()(const action::ClipGradNorm& clip) {
+  void operator()(const action::ClipGradNorm& clip) {
     frame_.trained(clip.object).clip_grad_norm(clip, site());
-    return at_ + 1;
   }
 
   // The handler is ordinary code: it must not run inside a C++ catch block, because a waiting rank
@@ -437,6 +382,19 @@ class Interpreter {
   }
 
  private:
+  Address execute(const Action& action) {
+    return std::visit(
+        [this](const auto& each) {
+          if constexpr (std::is_void_v<decltype((*this)(each))>) {
+            (*this)(each);
+            return at_ + 1;
+          } else {
+            return (*this)(each);
+          }
+        },
+        action);
+  }
+
   Site site() const {
     const Instruction& instruction = program_.code[at_];
     const std::string& file = instruction.file == none ? program_.file : program_.strings[instruction.file];
@@ -453,7 +411,9 @@ class Interpreter {
 
   void block_in(const std::vector<Work>& works) {
     if (unfinished_ == nullptr || !frame_.calls_block()) {
-      wait_for(works);
+      for (const Work& work : works) {
+        work.wait();
+      }
     } else {
       unfinished_->insert(unfinished_->end(), works.begin(), works.end());
     }

@@ -8,6 +8,8 @@
 
 #include "scenarios/program/program.h"
 #include "scenarios/run/run_state.h"
+#include "sim/base/error.h"
+#include "sim/c10d/observer.h"
 #include "sim/c10d/work.h"
 
 namespace rollcall::scenario {
@@ -57,6 +59,21 @@ std::string compose(const RankFrame& frame, TableIndex text);
 void run_group_call(RankFrame& frame, const GroupStatement& call, Site site);
 void run_init_device_mesh(RankFrame& frame, const MeshStatement& call, Site site);
 void run_store_call(RankFrame& frame, const StoreStatement& call, Site site);
+
+// A failed `check`: for the program, an exception like any other; for the verdict, a wrong result.
+class CheckFailure : public Error {
+ public:
+  explicit CheckFailure(Observation observation);
+
+  const Observation& observation() const { return observation_; }
+
+ private:
+  Observation observation_;
+};
+
+// The statement `check`: throws CheckFailure unless all elements equal the check's value, and NotImplementedError for a
+// meta tensor.
+void check_elements(RankFrame& frame, const Tensor& tensor, const action::Check& check, Site site);
 
 // Ends a rank's program: Python's SystemExit. Not a std::exception, so that `try` lets it through.
 struct ProgramExit {};
