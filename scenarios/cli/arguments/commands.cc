@@ -51,24 +51,24 @@ std::string check_not_negative(const std::string& text) {
   return value && *value >= 0 ? "" : fmt::format("'{}' is not a non-negative number", text);
 }
 
+// Declares an option with a value, which --help shows as `value`: "--seed N".
+template <typename Target>
+CLI::Option* option(CLI::App& app, const char* names, const char* value, Target& target,
+                    const std::string& help) {
+  return app.add_option(names, target, help)->type_name(value);
+}
+
 void declare_trace_files(CLI::App& app, TraceArguments& trace) {
-  app.add_option(
-         "--trace", trace.files,
+  option(app, "--trace", "FILE", trace.files,
          "Write the timeline for ui.perfetto.dev as .json (Chrome trace), .json.gz or .pftrace; repeatable")
-      ->type_name("FILE")
       ->allow_extra_args(false);
-  app.add_option(
-         "--trace-dir", trace.directory,
-         "Write one trace per rank to this directory, as torch.profiler does, for Holistic Trace Analysis")
-      ->type_name("DIR");
-  app.add_option("--trace-ranks", trace.ranks,
-                 "Show only these ranks in traces and the chart, such as 0-7,37")
-      ->type_name("RANKS");
-  app.add_option("--trace-window", trace.window, "Show only this time window, such as 10ms:20ms")
-      ->type_name("A:B");
-  app.add_option("--trace-time", trace.time,
-                 "Unit of times in traces: ns, or us for viewers that round to microseconds")
-      ->type_name("UNIT")
+  option(app, "--trace-dir", "DIR", trace.directory,
+         "Write one trace per rank to this directory, as torch.profiler does, for Holistic Trace Analysis");
+  option(app, "--trace-ranks", "RANKS", trace.ranks,
+         "Show only these ranks in traces and the chart, such as 0-7,37");
+  option(app, "--trace-window", "A:B", trace.window, "Show only this time window, such as 10ms:20ms");
+  option(app, "--trace-time", "UNIT", trace.time,
+         "Unit of times in traces: ns, or us for viewers that round to microseconds")
       ->check(CLI::IsMember({"ns", "us"}));
 }
 
@@ -88,8 +88,8 @@ void declare_seed(CLI::App& app, CommandLine& line, const char* overridden = "th
 void declare_run(CLI::App& app, CommandLine& line) {
   app.add_option("FILE", line.file, "The scenario")->required();
   declare_seed(app, line);
-  app.add_option("--schedule", line.schedule, "Replay this schedule, as printed on a report's replay line")
-      ->type_name("SCHEDULE");
+  option(app, "--schedule", "SCHEDULE", line.schedule,
+         "Replay this schedule, as printed on a report's replay line");
   app.add_flag("--no-repair", line.no_repair,
                "Do not run a failing job again with changed calls to find out who is to blame");
   declare_trace(app, line.trace);
@@ -99,28 +99,21 @@ void declare_explore(CLI::App& app, CommandLine& line) {
   ExploreArguments& explore = line.explore;
   app.add_option("FILE", line.paths, "The scenario; with --merge, the JSON results of all shards")
       ->required();
-  app.add_option("--schedules", explore.schedules, "Maximum number of schedules; 10000 by default")
-      ->check(whole_number(1, 1'000'000'000))
-      ->type_name("N");
-  app.add_option("--scheduler", explore.scheduler,
-                 "dfs: every schedule that differs, in order; random: random schedules; pct: random "
-                 "priorities; auto (the default): dfs, then random schedules if there are too many")
-      ->type_name("SCHEDULER")
+  option(app, "--schedules", "N", explore.schedules, "Maximum number of schedules; 10000 by default")
+      ->check(whole_number(1, 1'000'000'000));
+  option(app, "--scheduler", "SCHEDULER", explore.scheduler,
+         "dfs: every schedule that differs, in order; random: random schedules; pct: random "
+         "priorities; auto (the default): dfs, then random schedules if there are too many")
       ->check(CLI::IsMember({"auto", "dfs", "random", "pct"}));
-  app.add_option("--max-preemptions", explore.preemptions_max,
-                 "Only schedules with at most K deviations from the default one")
-      ->check(whole_number(0, 1'000'000))
-      ->type_name("K");
+  option(app, "--max-preemptions", "K", explore.preemptions_max,
+         "Only schedules with at most K deviations from the default one")
+      ->check(whole_number(0, 1'000'000));
   app.add_flag("--no-reduction", explore.full, "Turn off partial-order reduction");
-  app.add_option("-j,--jobs", explore.jobs, "Number of parallel jobs; 1 by default")
-      ->check(whole_number(1, 1024))
-      ->type_name("N");
-  app.add_option("--shard", explore.shard, "Search only the I-th of N shards, to use several machines")
-      ->type_name("I/N");
-  app.add_option(
-         "--checkpoint", explore.checkpoint,
-         "Search in parts and save each result to this file; the same command resumes an interrupted search")
-      ->type_name("FILE");
+  option(app, "-j,--jobs", "N", explore.jobs, "Number of parallel jobs; 1 by default")
+      ->check(whole_number(1, 1024));
+  option(app, "--shard", "I/N", explore.shard, "Search only the I-th of N shards, to use several machines");
+  option(app, "--checkpoint", "FILE", explore.checkpoint,
+         "Search in parts and save each result to this file; the same command resumes an interrupted search");
   app.add_flag("--merge", explore.merge, "Merge the results of shards, as printed by --format json");
   CLI::Option* what_if = app.add_flag("--what-if", explore.what_if,
                                       "Disturb the scenario instead of its schedule: an input more or less, "
@@ -149,26 +142,21 @@ void declare_test(CLI::App& app, CommandLine& line) {
   app.add_option(
       "PATH", line.paths,
       "Files, directories, or FILE::case such as 'a.json::[world_size=4]'; ./scenarios by default");
-  app.add_option("-k", test.keywords, "Run scenarios whose path, name or tags match: \"ddp and not slow\"")
-      ->type_name("EXPR");
-  app.add_option("-m", test.tags, "Run scenarios with these tags; and, or, not work as in -k")
-      ->type_name("TAGS");
+  option(app, "-k", "EXPR", test.keywords,
+         "Run scenarios whose path, name or tags match: \"ddp and not slow\"");
+  option(app, "-m", "TAGS", test.tags, "Run scenarios with these tags; and, or, not work as in -k");
   CLI::Option* first = app.add_flag("-x,--exitfirst", test.stop_at_first, "Stop at the first failure");
-  app.add_option("--maxfail", test.failures_max, "Stop after N failures")->type_name("N")->excludes(first);
+  option(app, "--maxfail", "N", test.failures_max, "Stop after N failures")->excludes(first);
   app.add_flag("--lf,--last-failed", test.last_failed,
                "Run only what failed last time, or everything if nothing did");
   app.add_flag("--list,--collect-only", test.list, "List what would run, without running it");
-  app.add_option("-j,--jobs", test.jobs, "Number of parallel jobs; one per core by default")
-      ->check(whole_number(1, 1024))
-      ->type_name("N");
+  option(app, "-j,--jobs", "N", test.jobs, "Number of parallel jobs; one per core by default")
+      ->check(whole_number(1, 1024));
   declare_seed(app, line, "each scenario's");
-  app.add_option("--timeout", test.timeout, "Time limit for each scenario; 60s by default")
-      ->type_name("TIME");
-  app.add_option("--memory", test.memory, "Memory limit for each scenario; 8GiB by default")
-      ->type_name("SIZE");
-  app.add_option("--golden", test.golden,
-                 "Compare every rank's calls with the golden files in this directory")
-      ->type_name("DIR");
+  option(app, "--timeout", "TIME", test.timeout, "Time limit for each scenario; 60s by default");
+  option(app, "--memory", "SIZE", test.memory, "Memory limit for each scenario; 8GiB by default");
+  option(app, "--golden", "DIR", test.golden,
+         "Compare every rank's calls with the golden files in this directory");
   app.add_flag("--update-golden", test.update_golden, "Rewrite these files, and those that scenarios name");
 }
 
@@ -177,12 +165,10 @@ void declare_list(CLI::App& app, CommandLine& line) {
 }
 
 CLI::Option* declare_kernels_from(CLI::App& app, CommandLine& line) {
-  return app
-      .add_option("--kernels-from", line.predict.kernels_from,
-                  "For a script: times of operations measured on one GPU, a trace of torch.profiler with "
-                  "record_shapes=True; the roofline gives the others")
-      ->check(CLI::Validator(CLI::ExistingFile).description(""))
-      ->type_name("TRACE");
+  return option(app, "--kernels-from", "TRACE", line.predict.kernels_from,
+                "For a script: times of operations measured on one GPU, a trace of torch.profiler with "
+                "record_shapes=True; the roofline gives the others")
+      ->check(CLI::Validator(CLI::ExistingFile).description(""));
 }
 
 void declare_predict(CLI::App& app, CommandLine& line) {
@@ -190,66 +176,49 @@ void declare_predict(CLI::App& app, CommandLine& line) {
   app.add_option("OP", predict.subject,
                  "A collective such as all_reduce, a scenario file, or a Python script");
   app.add_option("ARGS", line.paths, "The script's arguments, after --");
-  app.add_option(
-         "--model", predict.model,
-         "Predict a training step of this transformer: llama3-8b, or sizes such as layers=32,hidden=4096")
-      ->type_name("MODEL");
-  app.add_option("--layout", predict.layout,
-                 "How the model is spread, such as fsdp=8,tp=2,microbatch=2,float8")
-      ->type_name("WORDS");
-  app.add_option(
-         "--what-if", predict.what_if,
+  option(app, "--model", "MODEL", predict.model,
+         "Predict a training step of this transformer: llama3-8b, or sizes such as layers=32,hidden=4096");
+  option(app, "--layout", "WORDS", predict.layout,
+         "How the model is spread, such as fsdp=8,tp=2,microbatch=2,float8");
+  option(app, "--what-if", "WORDS", predict.what_if,
          "Also with these changes, such as cluster=h200-8,slow=5%; for a model, also any word of --model or "
          "--layout, and longer=5%; for a scenario or a script, also world_size=, bucket=, microbatches= and "
-         "precision=")
-      ->type_name("WORDS");
-  app.add_option("--gpu", predict.gpu, "A GPU that differs from the cluster's, such as h100-500w")
-      ->type_name("NAME");
-  app.add_option("--cluster", predict.cluster,
-                 "A preset such as h100-8 or a100-2x8, or a file that describes a cluster")
-      ->type_name("NAME");
-  app.add_option("--bytes", predict.bytes, "Message sizes, doubling from A to B; 8B:1GiB by default")
-      ->type_name("A:B");
-  app.add_option("--dtype", predict.dtype, "Element type; float32 by default")->type_name("TYPE");
-  app.add_option("--reduce-op", predict.reduce_op, "Reduction operation; SUM by default")->type_name("OP");
-  app.add_option("--algorithm", predict.algorithm, "Use only this algorithm, like NCCL_ALGO")
-      ->type_name("NAME");
-  app.add_option("--protocol", predict.protocol, "Use only this protocol, like NCCL_PROTO")
-      ->type_name("NAME");
-  app.add_option("--nccl", predict.nccl, "NCCL's release, 2.27 to 2.30; 2.28.9 by default")
-      ->type_name("RELEASE");
-  app.add_option(
-         "--calibrate", predict.calibrate,
-         "Correct the times by rows measured on the cluster: output of nccl-tests or PARAM, two rows or more")
-      ->type_name("FILE");
-  app.add_option("--gpus-per-process", predict.gpus_per_process,
-                 "GPUs that one thread launches on, like nccl-tests -g; 1 by default")
-      ->type_name("N")
+         "precision=");
+  option(app, "--gpu", "NAME", predict.gpu, "A GPU that differs from the cluster's, such as h100-500w");
+  option(app, "--cluster", "NAME", predict.cluster,
+         "A preset such as h100-8 or a100-2x8, or a file that describes a cluster");
+  option(app, "--bytes", "A:B", predict.bytes, "Message sizes, doubling from A to B; 8B:1GiB by default");
+  option(app, "--dtype", "TYPE", predict.dtype, "Element type; float32 by default");
+  option(app, "--reduce-op", "OP", predict.reduce_op, "Reduction operation; SUM by default");
+  option(app, "--algorithm", "NAME", predict.algorithm, "Use only this algorithm, like NCCL_ALGO");
+  option(app, "--protocol", "NAME", predict.protocol, "Use only this protocol, like NCCL_PROTO");
+  option(app, "--nccl", "RELEASE", predict.nccl, "NCCL's release, 2.27 to 2.30; 2.28.9 by default");
+  option(
+      app, "--calibrate", "FILE", predict.calibrate,
+      "Correct the times by rows measured on the cluster: output of nccl-tests or PARAM, two rows or more");
+  option(app, "--gpus-per-process", "N", predict.gpus_per_process,
+         "GPUs that one thread launches on, like nccl-tests -g; 1 by default")
       ->check(whole_number(1, 1024));
   app.add_flag("--cuda-graphs", predict.cuda_graphs, "Launches are replayed from CUDA graphs");
   app.add_flag("--symmetric-memory", predict.symmetric_memory,
                "Buffers are registered as symmetric windows, like nccl-tests -R 2");
-  app.add_option("--svg", predict.svg, "Write a plot of the bus bandwidth")->type_name("FILE");
+  option(app, "--svg", "FILE", predict.svg, "Write a plot of the bus bandwidth");
   app.add_flag("--explain", predict.explain,
                "List every algorithm and protocol with its time, or the reason it is excluded");
   app.add_flag("--measure", predict.measure, "Also measure on this machine's GPUs, with one thread for each");
   app.add_flag("--residuals", predict.residuals,
                "For a scenario: add corrections fitted to measurements to NCCL's model");
-  app.add_option("-n,--world-size", line.record.world_size,
-                 "For a script: number of ranks; by default the cluster's GPUs")
-      ->check(whole_number(1, 4096))
-      ->type_name("N");
-  app.add_option("--sample", line.record.sampled,
-                 "For a script: run only N of the ranks, and all if they differ; 4 from 17 ranks on")
-      ->check(whole_number(2, 4096))
-      ->type_name("N");
+  option(app, "-n,--world-size", "N", line.record.world_size,
+         "For a script: number of ranks; by default the cluster's GPUs")
+      ->check(whole_number(1, 4096));
+  option(app, "--sample", "N", line.record.sampled,
+         "For a script: run only N of the ranks, and all if they differ; 4 from 17 ranks on")
+      ->check(whole_number(2, 4096));
   declare_kernels_from(app, line);
-  app.add_option("--tokens-per-step", predict.tokens_per_step,
-                 "Tokens that all ranks together train on in a step; adds tokens per second to the report")
-      ->check(CLI::Validator(CLI::PositiveNumber).description(""))
-      ->type_name("N");
-  app.add_option("--python", line.record.python, "For a script: the Python interpreter")
-      ->type_name("PROGRAM");
+  option(app, "--tokens-per-step", "N", predict.tokens_per_step,
+         "Tokens that all ranks together train on in a step; adds tokens per second to the report")
+      ->check(CLI::Validator(CLI::PositiveNumber).description(""));
+  option(app, "--python", "PROGRAM", line.record.python, "For a script: the Python interpreter");
   declare_trace_files(app, line.trace);
 }
 
@@ -258,9 +227,8 @@ void declare_slow(CLI::App& app, CommandLine& line) {
          "FILE", line.paths,
          "Tables of nccl-tests or PARAM, logs of NCCL Inspector, or one file of times by rank (docs/slow.md)")
       ->required();
-  app.add_option("--cluster", line.predict.cluster,
-                 "What the machine should be: a preset such as h100-2x8, or a file that describes a cluster")
-      ->type_name("NAME");
+  option(app, "--cluster", "NAME", line.predict.cluster,
+         "What the machine should be: a preset such as h100-2x8, or a file that describes a cluster");
 }
 
 void declare_cluster(CLI::App& app, CommandLine& line) {
@@ -281,24 +249,21 @@ void declare_diagnose(CLI::App& app, CommandLine& line) {
 
 void declare_real_ranks(CLI::App& app, CommandLine& line) {
   RealArguments& real = line.real;
-  app.add_option("--backend", real.backend, "gloo, nccl, or auto: the first one that this machine can run")
-      ->type_name("BACKEND")
+  option(app, "--backend", "BACKEND", real.backend,
+         "gloo, nccl, or auto: the first one that this machine can run")
       ->check(CLI::IsMember(names_of_backends()));
-  app.add_option("--ranks", real.ranks, "Number of processes; overrides the scenario's world_size")
-      ->check(whole_number(1, 1024))
-      ->type_name("N");
-  app.add_option("--deadline", real.deadline, "Time limit of the run; 10s by default")->type_name("TIME");
-  app.add_option("--time-scale", real.time_scale, "Seconds to sleep per second of `compute`; 1 by default")
-      ->check(check_not_negative)
-      ->type_name("X");
+  option(app, "--ranks", "N", real.ranks, "Number of processes; overrides the scenario's world_size")
+      ->check(whole_number(1, 1024));
+  option(app, "--deadline", "TIME", real.deadline, "Time limit of the run; 10s by default");
+  option(app, "--time-scale", "X", real.time_scale, "Seconds to sleep per second of `compute`; 1 by default")
+      ->check(check_not_negative);
 }
 
 void declare_real(CLI::App& app, CommandLine& line) {
   app.add_option("FILE", line.file, "The scenario")->required();
   declare_real_ranks(app, line);
-  app.add_option("--calibrate", line.real.calibrate,
-                 "Save how long calls took on the GPUs, for predict --calibrate and slow")
-      ->type_name("FILE");
+  option(app, "--calibrate", "FILE", line.real.calibrate,
+         "Save how long calls took on the GPUs, for predict --calibrate and slow");
   app.add_flag("--launched", line.real.launched,
                "Run as one rank of a job that torchrun, srun or mpirun started");
   declare_trace(app, line.trace);
@@ -311,11 +276,9 @@ void declare_compare(CLI::App& app, CommandLine& line) {
                  "A second scenario or JSON report: compare two simulated runs, before and after a change");
   declare_real_ranks(app, line);
   CLI::Option* record =
-      app.add_option("--record", line.real.record, "Save the results of the real run to this file")
-          ->type_name("FILE");
-  app.add_option("--recorded", line.real.recorded,
-                 "Compare with results saved by --record, without a real run")
-      ->type_name("FILE")
+      option(app, "--record", "FILE", line.real.record, "Save the results of the real run to this file");
+  option(app, "--recorded", "FILE", line.real.recorded,
+         "Compare with results saved by --record, without a real run")
       ->excludes(record);
 }
 
@@ -323,16 +286,15 @@ void declare_doctor(CLI::App& app, CommandLine& line) {
   RealArguments& real = line.real;
   CLI::Option* prove = app.add_flag("--prove", real.prove,
                                     "Check the simulator's predictions against a real backend, case by case");
-  app.add_option("--backend", real.backend, "gloo, nccl, or auto: the first one that this machine can run")
-      ->type_name("BACKEND")
+  option(app, "--backend", "BACKEND", real.backend,
+         "gloo, nccl, or auto: the first one that this machine can run")
       ->check(CLI::IsMember(names_of_backends()))
       ->needs(prove);
-  app.add_option("--record", real.record, "Save the outcomes, with library versions, to this file")
-      ->type_name("FILE")
+  option(app, "--record", "FILE", real.record, "Save the outcomes, with library versions, to this file")
       ->needs(prove);
 }
 
-void declare_schema(CLI::App&, CommandLine&) {}
+void declare_nothing(CLI::App&, CommandLine&) {}
 
 void declare_explain(CLI::App& app, CommandLine& line) {
   app.add_option("KIND", line.word, "A verdict or kind, as printed in reports; lists all of them if omitted");
@@ -352,20 +314,16 @@ void declare_export(CLI::App& app, CommandLine& line) {
                  "The scenario to run. `flight-recorder FILE -o DIR` means the same as --flight-recorder")
       ->required()
       ->type_name("[KIND] FILE");
-  app.add_option("--flight-recorder", line.dumps.folder,
-                 "Write the dump of every rank's Flight Recorder to this directory, one file per rank")
-      ->type_name("DIR");
-  app.add_option("--encoding", line.dumps.encoding, "pickle (as PyTorch's watchdog writes) or json")
-      ->type_name("ENCODING")
+  option(app, "--flight-recorder", "DIR", line.dumps.folder,
+         "Write the dump of every rank's Flight Recorder to this directory, one file per rank");
+  option(app, "--encoding", "ENCODING", line.dumps.encoding, "pickle (as PyTorch's watchdog writes) or json")
       ->check(CLI::IsMember({"pickle", "json"}));
   declare_seed(app, line);
 }
 
 void declare_record(CLI::App& app, CommandLine& line) {
   RecordArguments& record = line.record;
-  app.add_option("-n,--world-size", record.world_size, "Number of ranks")
-      ->check(whole_number(1, 4096))
-      ->type_name("N");
+  option(app, "-n,--world-size", "N", record.world_size, "Number of ranks")->check(whole_number(1, 4096));
   CLI::Option* simulate = app.add_flag(
       "--simulate", record.simulate,
       fmt::format("Run all ranks together and answer their calls from the simulator; the default "
@@ -381,26 +339,19 @@ void declare_record(CLI::App& app, CommandLine& line) {
                "Record a real job; what follows is the command that starts it, such as torchrun")
       ->excludes(simulate)
       ->excludes("--fake");
-  app.add_option(
-         "--sample", record.sampled,
+  option(app, "--sample", "N", record.sampled,
          "Run only N of the ranks alone; if they make the same calls, assume that the others make them, too")
       ->check(whole_number(2, 4096))
-      ->type_name("N")
       ->excludes(simulate)
       ->excludes("--live");
-  app.add_option("--records", record.records,
-                 "Keep each rank's record in this directory; without a script, use the records found there")
-      ->type_name("DIR");
-  app.add_option("--python", record.python,
-                 "The Python interpreter; by default the first python3 that has torch")
-      ->type_name("PROGRAM");
-  app.add_option("--patience", record.patience,
-                 "Stop a rank that makes no call for this long; 10min by default")
-      ->type_name("TIME");
-  CLI::Option* cluster =
-      app.add_option("--cluster", line.predict.cluster,
-                     "The cluster that kernels run on: a preset such as h100-8, or a file");
-  cluster->type_name("NAME");
+  option(app, "--records", "DIR", record.records,
+         "Keep each rank's record in this directory; without a script, use the records found there");
+  option(app, "--python", "PROGRAM", record.python,
+         "The Python interpreter; by default the first python3 that has torch");
+  option(app, "--patience", "TIME", record.patience,
+         "Stop a rank that makes no call for this long; 10min by default");
+  CLI::Option* cluster = option(app, "--cluster", "NAME", line.predict.cluster,
+                                "The cluster that kernels run on: a preset such as h100-8, or a file");
   app.add_flag("--kernels", record.kernels,
                "Record what GPUs would compute, too; times are those of the cluster's GPUs")
       ->needs(cluster)
@@ -409,10 +360,9 @@ void declare_record(CLI::App& app, CommandLine& line) {
   declare_kernels_from(app, line)->needs("--kernels");
   app.add_flag("!--no-pretend", record.pretends_gpus,
                "Do not pretend GPUs where there are none and the script asks for one");
-  app.add_option("--ranks-see", record.gpus_per_host,
-                 "GPUs of each host, for one rank each; by default all ranks are on one host")
-      ->check(whole_number(1, 4096))
-      ->type_name("N");
+  option(app, "--ranks-see", "N", record.gpus_per_host,
+         "GPUs of each host, for one rank each; by default all ranks are on one host")
+      ->check(whole_number(1, 4096));
   declare_trace(app, line.trace);
   app.footer(
       "The script comes after the options, and its own arguments after the script. A\n"
@@ -420,33 +370,26 @@ void declare_record(CLI::App& app, CommandLine& line) {
 }
 
 void declare_watch(CLI::App& app, CommandLine& line) {
-  app.add_option(
-         "--after", line.watch.after,
+  option(app, "--after", "TIME", line.watch.after,
          "Report when nothing has moved for this long while a rank waits; by default three times the job's "
-         "longest pause so far, and at least 4s")
-      ->type_name("TIME");
+         "longest pause so far, and at least 4s");
   CLI::Option* node =
       app.add_flag("--node", line.watch.is_node,
                    "This is one of several nodes, each with its own watch; node 0 judges. The "
                    "number comes from SLURM_NODEID, GROUP_RANK, NODE_RANK or JOB_COMPLETION_INDEX");
-  app.add_option(
-         "--meet", line.watch.meet,
+  option(app, "--meet", "HOST:PORT", line.watch.meet,
          "Where node 0 listens for the others; by default MASTER_ADDR, and the port after MASTER_PORT")
-      ->type_name("HOST:PORT")
       ->needs(node);
-  app.add_option("--token-file", line.watch.token_file,
-                 "A file with the secret that all nodes share; by default it is in ROLLCALL_TOKEN")
-      ->type_name("FILE")
+  option(app, "--token-file", "FILE", line.watch.token_file,
+         "A file with the secret that all nodes share; by default it is in ROLLCALL_TOKEN")
       ->needs(node);
-  app.add_option("--serve", line.watch.page_port,
-                 "Show the job's last minute on a page for a browser of this machine, at this port; 0: "
-                 "any that is free. The page's address is printed at startup")
-      ->check(whole_number(0, 65535))
-      ->type_name("PORT");
+  option(app, "--serve", "PORT", line.watch.page_port,
+         "Show the job's last minute on a page for a browser of this machine, at this port; 0: "
+         "any that is free. The page's address is printed at startup")
+      ->check(whole_number(0, 65535));
   app.add_flag("--no-row", line.watch.no_row, "Do not keep the terminal's last row for the job's status");
-  app.add_option("--records", line.record.records,
-                 "Keep the ranks' rings and stacks in this directory, for diagnose, import and view")
-      ->type_name("DIR");
+  option(app, "--records", "DIR", line.record.records,
+         "Keep the ranks' rings and stacks in this directory, for diagnose, import and view");
   app.footer(
       "The command that starts the job comes after the options. It is run as it is: its\n"
       "output is untouched, signals reach it, and rollcall exits with its exit code.\n"
@@ -459,22 +402,18 @@ void declare_attach(CLI::App& app, CommandLine& line) {
          "host:port of torch's debug server (its page), a process id of a rank or of what started the ranks, "
          "ras:host[:port] of NCCL's RAS; several are combined")
       ->required();
-  app.add_option("--records", line.record.records, "Keep what was collected in this directory")
-      ->type_name("DIR");
+  option(app, "--records", "DIR", line.record.records, "Keep what was collected in this directory");
 }
 
 void declare_init(CLI::App& app, CommandLine& line) {
   app.add_option("DIR", line.file, "The repository; the current directory by default");
-  app.add_option("--ci", line.ci, "Which CI to write a job for; both by default")
-      ->type_name("CI")
+  option(app, "--ci", "CI", line.ci, "Which CI to write a job for; both by default")
       ->check(CLI::IsMember({"github", "gitlab", "all", "none"}));
 }
 
 void declare_completion(CLI::App& app, CommandLine& line) {
   app.add_option("SHELL", line.word, "The shell")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
 }
-
-void declare_manual(CLI::App&, CommandLine&) {}
 
 constexpr const char* for_hangs = "Find the rank that hangs a job";
 constexpr const char* for_tests = "Test programs for hangs";
@@ -626,7 +565,7 @@ constexpr std::array<Command, 23> table = {{
       "export hang.json --flight-recorder dumps --encoding json"}},
     {"schema",
      "Print the JSON Schema of scenario files",
-     declare_schema,
+     declare_nothing,
      print_schema,
      for_setup,
      {"schema", "schema -o scenario-v1.schema.json"}},
@@ -639,7 +578,7 @@ constexpr std::array<Command, 23> table = {{
       "completion fish > ~/.config/fish/completions/rollcall.fish"}},
     {"manual",
      "Print the manual page, for man(1)",
-     declare_manual,
+     declare_nothing,
      print_manual,
      for_setup,
      {"manual | man -l -", "manual -o rollcall.1"}},

@@ -255,10 +255,6 @@ ExitCode say(const CLI::App& app, const CLI::Success& request) {
   return ExitCode::as_expected;
 }
 
-}  // namespace
-
-namespace {
-
 // Adds what the parser itself does not know.
 void complete(CommandTree& tree) {
   for (CommandHelp& help : tree.commands) {
@@ -276,20 +272,6 @@ void complete(CommandTree& tree) {
   }
 }
 
-}  // namespace
-
-CommandTree command_tree() {
-  CommandLine line;
-  CommonOptions common;
-  CLI::App app(program_summary, "rollcall");
-  build(app, line, common);
-  CommandTree tree = describe(app, exit_codes);
-  complete(tree);
-  return tree;
-}
-
-namespace {
-
 // The number of arguments that are ours: some commands pass on the words after a lone "--".
 int own_arguments(int argc, const char* const* argv) {
   const Command* const command = find_command(argc > 1 ? argv[1] : "");
@@ -298,10 +280,6 @@ int own_arguments(int argc, const char* const* argv) {
   const auto* const dashes = passes_on ? std::find(argv, end, std::string_view("--")) : end;
   return static_cast<int>(dashes - argv);
 }
-
-}  // namespace
-
-namespace {
 
 // True for "host:port", which is not a path.
 bool is_address(std::string_view word) {
@@ -375,6 +353,16 @@ std::variant<CommandLine, ExitCode> parse_command(int argc, const char* const* a
 }
 
 }  // namespace
+
+CommandTree command_tree() {
+  CommandLine line;
+  CommonOptions common;
+  CLI::App app(program_summary, "rollcall");
+  build(app, line, common);
+  CommandTree tree = describe(app, exit_codes);
+  complete(tree);
+  return tree;
+}
 
 std::variant<CommandLine, ExitCode> parse(int argc, const char* const* argv) {
   const std::span<const char* const> words(argv, static_cast<std::size_t>(argc));

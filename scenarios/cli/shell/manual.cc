@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "scenarios/cli/shell/command_tree.h"
@@ -57,16 +59,11 @@ std::string synopsis(const CommandHelp& command) {
 }
 
 bool is_everywhere(const Argument& option, const CommandTree& tree) {
-  for (const CommandHelp& command : tree.commands) {
-    bool found = false;
-    for (const Argument& own : command.options) {
-      found = found || (own.names == option.names && own.help == option.help);
-    }
-    if (!found) {
-      return false;
-    }
-  }
-  return true;
+  return std::ranges::all_of(tree.commands, [&](const CommandHelp& command) {
+    return std::ranges::any_of(command.options, [&](const Argument& own) {
+      return own.names == option.names && own.help == option.help;
+    });
+  });
 }
 
 std::string command_section(const CommandHelp& command, const CommandTree& tree) {
