@@ -34,7 +34,8 @@ AskedCluster asked_cluster(const PredictArguments& arguments, cost::Cluster clus
 
 void put_on_cluster(scenario::Scenario& loaded, const cost::Cluster& cluster);
 
-// The output about a step: as text or JSON, with the variants, and in the files of --report and --trace.
+// The output about a step: as text or JSON, with the variants, and in the files of --report and --trace. Says so if the
+// run did not complete.
 struct ToldStep {
   std::string title;
   std::string text;
@@ -57,8 +58,5 @@ struct WhatIf {
 };
 std::vector<predict::VariantRow> predicted_rows(const PredictArguments& arguments,
                                                 predict::VariantRow as_it_is, const WhatIf& what_if);
-
-// Says so if the run did not complete.
-void say_verdict(const Report& report);
 
 }  // namespace rollcall::cli

@@ -42,36 +42,6 @@ std::string hint(std::string_view word) {
   return word.empty() ? std::string() : fmt::format(" (did you mean '{}'?)", word);
 }
 
-}  // namespace
-
-AskedCluster asked_cluster(const PredictArguments& arguments, cost::Cluster cluster) {
-  if (!arguments.nccl.empty()) {
-    const auto release = cost::parse_release(arguments.nccl);
-    if (!release) {
-      throw UsageError(fmt::format("--nccl: unknown release '{}'; write one from 2.27 to {}", arguments.nccl,
-                                   cost::release_name(cost::newest_release)));
-    }
-    cluster.release = *release;
-  }
-  cost::Launch& launch = cluster.launch;
-  launch.gpus_per_process = std::max(launch.gpus_per_process, arguments.gpus_per_process);
-  launch.cuda_graphs = launch.cuda_graphs || arguments.cuda_graphs;
-  launch.symmetric_memory = launch.symmetric_memory || arguments.symmetric_memory;
-  std::vector<measured::BenchTable> tables;
-  for (const std::string& file : arguments.calibrate) {
-    for (measured::BenchTable& table : measured::read_bench_tables(file)) {
-      tables.push_back(std::move(table));
-    }
-  }
-  std::vector<cost::Measurement> rows = measured::measurements_of(tables, cluster);
-  if (!tables.empty()) {
-    cluster = measured::calibrate(std::move(cluster), rows);
-  }
-  return {std::move(cluster), std::move(rows)};
-}
-
-namespace {
-
 // True for operations that run on GPUs. Calls about groups and on the store go from host to host.
 bool is_predictable(OpKind kind) { return has_tensor(kind) || kind == OpKind::barrier; }
 
@@ -209,47 +179,23 @@ predict::StepQuestion question_of(const PredictArguments& arguments) {
 
 ExitCode predict_model(const CommandLine& line) {
   const PredictArguments& arguments = line.predict;
-  bool fits = true;
   require_pages(line);
   if (wants_timeline(line.trace)) {
     throw UsageError(
         "--trace and --trace-dir need a scenario or a script: what --model predicts stands for many ranks");
   }
-  try {
-    const predict::StepQuestion question = question_of(arguments);
-    const predict::StepPrediction prediction = predict::predict_step(question);
-    fits = prediction.fits();
-    std::vector<predict::StepVariant> variants{{.name = "as it is", .prediction = prediction}};
-    for (const std::string& words : arguments.what_if) {
-      variants.push_back(predict::predict_variant(question, words));
-    }
-    tell_step(line, {.title = fmt::format("A step of {}", arguments.model),
-                     .text = predict::step_text(question, prediction),
-                     .json = predict::step_json(question, prediction),
-                     .variants = predict::table_of(variants)});
-  } catch (const std::invalid_argument& error) {
-    throw UsageError(error.what());
+  const predict::StepQuestion question = question_of(arguments);
+  const predict::StepPrediction prediction = predict::predict_step(question);
+  std::vector<predict::StepVariant> variants{{.name = "as it is", .prediction = prediction}};
+  for (const std::string& words : arguments.what_if) {
+    variants.push_back(predict::predict_variant(question, words));
   }
-  return fits ? ExitCode::as_expected : ExitCode::differs;
+  tell_step(line, {.title = fmt::format("A step of {}", arguments.model),
+                   .text = predict::step_text(question, prediction),
+                   .json = predict::step_json(question, prediction),
+                   .variants = predict::table_of(variants)});
+  return prediction.fits() ? ExitCode::as_expected : ExitCode::differs;
 }
-
-}  // namespace
-
-void put_on_cluster(Scenario& loaded, const cost::Cluster& cluster) {
-  const int nodes_needed = (loaded.options.world_size + cluster.gpus_per_node - 1) / cluster.gpus_per_node;
-  if (!loaded.options.devices.empty()) {
-    throw UsageError("--cluster cannot be used with a scenario that assigns devices to its ranks");
-  }
-  if (cluster.nodes > 1 && cluster.nodes < nodes_needed) {
-    throw UsageError(fmt::format("--cluster: {} ranks need {} nodes of {} GPUs", loaded.options.world_size,
-                                 nodes_needed, cluster.gpus_per_node));
-  }
-  loaded.options.cluster = cluster;
-  loaded.options.ranks_per_host =
-      std::min(cluster.gpus_per_node, static_cast<int>(loaded.options.world_size));
-}
-
-namespace {
 
 // Runs the scenario on `cluster`, or on its own cluster if `cluster` is empty.
 Report run_on_cluster(const PredictArguments& arguments, Scenario& loaded, const std::string& cluster) {
@@ -269,33 +215,6 @@ Report run_on_cluster(const PredictArguments& arguments, Scenario& loaded, const
   loaded.options.residuals = loaded.options.residuals || arguments.residuals;
   return scenario::run(loaded, {.timeline = true});
 }
-
-}  // namespace
-
-void require_pages(const CommandLine& line) { report_files(line, page_kinds()); }
-
-void require_traces(const CommandLine& line, Rank world_size) {
-  trace_options(line.trace, world_size);
-  check_trace_directory(line.trace, world_size);
-}
-
-void tell_step(const CommandLine& line, const ToldStep& told) {
-  const bool has_variants = told.variants.rows.size() > 1;
-  const std::string json = has_variants ? predict::with_variants(told.json, told.variants) : told.json;
-  emit(line, line.format == Format::json
-                 ? json
-                 : told.text + (has_variants ? "\n" + predict::text_of(told.variants) : ""));
-  const auto page = [&told](std::ostream& out) {
-    out << predict::page_of(told.title, told.text, told.variants, told.report);
-  };
-  write_reports(line, report_files(line, page_kinds()),
-                {{"html", page}, {"json", [&json](std::ostream& out) { out << json; }}});
-  if (told.report != nullptr) {
-    write_traces(line, *told.report, trace_options(line.trace, told.report->world_size));
-  }
-}
-
-namespace {
 
 predict::VariantRow predicted_change(const PredictArguments& arguments, scenario::OrderedJson tree,
                                      const std::string& words, const WhatIf& what_if) {
@@ -324,34 +243,6 @@ void count_tokens(std::int64_t tokens_per_step, std::vector<predict::VariantRow>
   }
 }
 
-}  // namespace
-
-std::vector<predict::VariantRow> predicted_rows(const PredictArguments& arguments,
-                                                predict::VariantRow as_it_is, const WhatIf& what_if) {
-  as_it_is.name = "as it is";
-  std::vector<predict::VariantRow> rows{std::move(as_it_is)};
-  if (!arguments.what_if.empty()) {
-    const scenario::OrderedJson tree = what_if.tree();
-    for (const std::string& words : arguments.what_if) {
-      what_if.begin(words);
-      rows.push_back(predicted_change(arguments, tree, words, what_if));
-    }
-  }
-  if (arguments.tokens_per_step) {
-    count_tokens(*arguments.tokens_per_step, rows);
-  }
-  return rows;
-}
-
-void say_verdict(const Report& report) {
-  if (finding_of(report.verdict) != nullptr) {
-    remark(fmt::format("rollcall: the run ends with verdict {}; the times cover the run up to that point",
-                       verdict_word(report.verdict)));
-  }
-}
-
-namespace {
-
 ExitCode predict_scenario(const CommandLine& line) {
   const PredictArguments& arguments = line.predict;
   require_pages(line);
@@ -377,37 +268,8 @@ ExitCode predict_scenario(const CommandLine& line) {
                    .json = viz::profile_json(report, profile),
                    .variants = predict::table_of(rows),
                    .report = &report});
-  say_verdict(report);
   return ExitCode::as_expected;
 }
-
-}  // namespace
-
-bool names_a_file(const std::string& text) {
-  return text.ends_with(".json") || text.find('/') != std::string::npos;
-}
-
-cost::Cluster cluster_of(const std::string& text) {
-  if (names_a_file(text)) {
-    return scenario::load_cluster(text);
-  }
-  cost::NamedCluster named = cost::find_cluster(text);
-  if (!named.cluster) {
-    throw UsageError(
-        fmt::format("--cluster: {}{}", named.problem, hint(scenario::preset_suggestion(named, text))));
-  }
-  return std::move(*named.cluster);
-}
-
-scenario::OrderedJson cluster_in_scenario(const std::string& text) {
-  cluster_of(text);  // throws if it is invalid
-  if (!names_a_file(text)) {
-    return text;
-  }
-  return scenario::OrderedJson::parse(std::string(scenario::read_source(text).text()), nullptr, true, true);
-}
-
-namespace {
 
 enum class Question : std::uint8_t { operation, model, program };
 
@@ -447,6 +309,110 @@ void refuse_misplaced(const PredictArguments& given, Question question) {
 }
 
 }  // namespace
+
+AskedCluster asked_cluster(const PredictArguments& arguments, cost::Cluster cluster) {
+  if (!arguments.nccl.empty()) {
+    const auto release = cost::parse_release(arguments.nccl);
+    if (!release) {
+      throw UsageError(fmt::format("--nccl: unknown release '{}'; write one from 2.27 to {}", arguments.nccl,
+                                   cost::release_name(cost::newest_release)));
+    }
+    cluster.release = *release;
+  }
+  cost::Launch& launch = cluster.launch;
+  launch.gpus_per_process = std::max(launch.gpus_per_process, arguments.gpus_per_process);
+  launch.cuda_graphs = launch.cuda_graphs || arguments.cuda_graphs;
+  launch.symmetric_memory = launch.symmetric_memory || arguments.symmetric_memory;
+  const std::vector<measured::BenchTable> tables = measured::read_bench_tables(arguments.calibrate);
+  std::vector<cost::Measurement> rows = measured::measurements_of(tables, cluster);
+  if (!tables.empty()) {
+    cluster = measured::calibrate(std::move(cluster), rows);
+  }
+  return {std::move(cluster), std::move(rows)};
+}
+
+void put_on_cluster(Scenario& loaded, const cost::Cluster& cluster) {
+  const int nodes_needed = (loaded.options.world_size + cluster.gpus_per_node - 1) / cluster.gpus_per_node;
+  if (!loaded.options.devices.empty()) {
+    throw UsageError("--cluster cannot be used with a scenario that assigns devices to its ranks");
+  }
+  if (cluster.nodes > 1 && cluster.nodes < nodes_needed) {
+    throw UsageError(fmt::format("--cluster: {} ranks need {} nodes of {} GPUs", loaded.options.world_size,
+                                 nodes_needed, cluster.gpus_per_node));
+  }
+  loaded.options.cluster = cluster;
+  loaded.options.ranks_per_host =
+      std::min(cluster.gpus_per_node, static_cast<int>(loaded.options.world_size));
+}
+
+void require_pages(const CommandLine& line) { report_files(line, page_kinds()); }
+
+void require_traces(const CommandLine& line, Rank world_size) {
+  trace_options(line.trace, world_size);
+  check_trace_directory(line.trace, world_size);
+}
+
+void tell_step(const CommandLine& line, const ToldStep& told) {
+  const bool has_variants = told.variants.rows.size() > 1;
+  const std::string json = has_variants ? predict::with_variants(told.json, told.variants) : told.json;
+  emit(line, line.format == Format::json
+                 ? json
+                 : told.text + (has_variants ? "\n" + predict::text_of(told.variants) : ""));
+  const auto page = [&told](std::ostream& out) {
+    out << predict::page_of(told.title, told.text, told.variants, told.report);
+  };
+  write_reports(line, report_files(line, page_kinds()),
+                {{"html", page}, {"json", [&json](std::ostream& out) { out << json; }}});
+  if (told.report == nullptr) {
+    return;
+  }
+  write_traces(line, *told.report, trace_options(line.trace, told.report->world_size));
+  if (finding_of(told.report->verdict) != nullptr) {
+    remark(fmt::format("rollcall: the run ends with verdict {}; the times cover the run up to that point",
+                       verdict_word(told.report->verdict)));
+  }
+}
+
+std::vector<predict::VariantRow> predicted_rows(const PredictArguments& arguments,
+                                                predict::VariantRow as_it_is, const WhatIf& what_if) {
+  as_it_is.name = "as it is";
+  std::vector<predict::VariantRow> rows{std::move(as_it_is)};
+  if (!arguments.what_if.empty()) {
+    const scenario::OrderedJson tree = what_if.tree();
+    for (const std::string& words : arguments.what_if) {
+      what_if.begin(words);
+      rows.push_back(predicted_change(arguments, tree, words, what_if));
+    }
+  }
+  if (arguments.tokens_per_step) {
+    count_tokens(*arguments.tokens_per_step, rows);
+  }
+  return rows;
+}
+
+bool names_a_file(const std::string& text) {
+  return text.ends_with(".json") || text.find('/') != std::string::npos;
+}
+
+cost::Cluster cluster_of(const std::string& text) {
+  if (names_a_file(text)) {
+    return scenario::load_cluster(text);
+  }
+  cost::NamedCluster named = cost::find_cluster(text);
+  if (!named.cluster) {
+    throw UsageError(
+        fmt::format("--cluster: {}{}", named.problem, hint(scenario::preset_suggestion(named, text))));
+  }
+  return std::move(*named.cluster);
+}
+
+scenario::OrderedJson cluster_in_scenario(const std::string& text) {
+  cluster_of(text);  // throws if it is invalid
+  if (!names_a_file(text)) {
+    return text;
+  }
+  return scenario::OrderedJson::parse(std::string(scenario::read_source(text).text()), nullptr, true, true);
+}
 
 ExitCode predict_times(const CommandLine& line) {
   if (line.predict.subject.empty() == line.predict.model.empty()) {

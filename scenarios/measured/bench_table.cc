@@ -66,10 +66,9 @@ class TextReader {
 
   std::vector<BenchTable> read() {
     std::string_view text = source_.text();
-    std::uint32_t number = 0;
     while (!text.empty()) {
       const std::size_t end = std::min(text.find('\n'), text.size());
-      read_line(text.substr(0, end), ++number);
+      read_line(text.substr(0, end));
       text.remove_prefix(std::min(end + 1, text.size()));
     }
     for (BenchTable& table : tables_) {
@@ -80,7 +79,7 @@ class TextReader {
   }
 
  private:
-  void read_line(std::string_view line, std::uint32_t number) {
+  void read_line(std::string_view line) {
     // Skips a launcher's prefix "[1,0]<stdout>:".
     if (const std::size_t mark = line.find(">:"); line.starts_with("[") && mark != line.npos) {
       line.remove_prefix(mark + 2);
@@ -90,11 +89,11 @@ class TextReader {
       return;
     }
     if (words.front().starts_with("COMMS-RES-")) {
-      read_param_row(words, number);
+      read_param_row(words);
     } else if (words.front().starts_with("#") || !parse_number<std::int64_t>(words.front())) {
       read_header(line, words);
     } else {
-      read_row(words, number);
+      read_row(words);
     }
   }
 
@@ -116,7 +115,7 @@ class TextReader {
   }
 
   // size count type [redop] [root] time algbw busbw #wrong time algbw busbw #wrong
-  void read_row(const std::vector<std::string_view>& words, std::uint32_t number) {
+  void read_row(const std::vector<std::string_view>& words) {
     const auto bytes = parse_number<std::int64_t>(words.front());
     if (!bytes || *bytes <= 0 || words.size() < 6) {
       return;
@@ -141,32 +140,29 @@ class TextReader {
     if (best <= 0) {
       return;
     }
-    const auto op = op_ ? op_ : op_of_factor(factor, reduces, static_cast<int>(ranks_.size()));
-    if (op) {
-      add(*op, {*bytes, best, {}, number});
-    } else {
-      unnamed_.push_back(number);
+    if (const auto op = op_ ? op_ : op_of_factor(factor, reduces, static_cast<int>(ranks_.size()))) {
+      add(*op, {*bytes, best});
     }
   }
 
   // COMMS-RES-all_reduce-float32 size elements p50 p75 p95 min max algbw busbw total
-  void read_param_row(const std::vector<std::string_view>& words, std::uint32_t number) {
+  void read_param_row(const std::vector<std::string_view>& words) {
     std::string_view name = words.front().substr(10);
     name = name.substr(0, name.find('-'));
     const auto op = op_of_benchmark(name);
     const auto bytes = words.size() > 3 ? parse_number<std::int64_t>(words[1]) : std::nullopt;
     const auto time = words.size() > 3 ? parse_number<double>(words[3]) : std::nullopt;
     if (op && bytes && time && *bytes > 0 && *time > 0) {
-      add(*op, {*bytes, *time, {}, number});
+      add(*op, {*bytes, *time});
     }
   }
 
-  void add(OpKind op, BenchRow row) {
+  void add(OpKind op, const BenchRow& row) {
     const auto found = std::ranges::find(tables_, op, &BenchTable::op);
     BenchTable& table = found != tables_.end() ? *found : tables_.emplace_back();
     table.file = source_.name();
     table.op = op;
-    table.rows.push_back(std::move(row));
+    table.rows.push_back(row);
   }
 
   const scenario::SourceText& source_;
@@ -175,7 +171,6 @@ class TextReader {
                                     "busbw", "#wrong", "time", "algbw", "busbw", "#wrong"};
   std::set<std::string> ranks_;
   std::set<std::string> hosts_;
-  std::vector<std::uint32_t> unnamed_;
   std::vector<BenchTable> tables_;
 };
 
@@ -231,7 +226,7 @@ std::optional<BenchTable> read_json_table(const std::string& name, const Json& j
       best = time <= 0 ? best : best == 0 ? time : std::min(best, time);
     }
     if (bytes >= 1 && bytes < 9e18 && best > 0) {
-      table.rows.push_back({static_cast<std::int64_t>(bytes), best, {}, 0});
+      table.rows.push_back({static_cast<std::int64_t>(bytes), best});
     }
   }
   if (!op || table.rows.empty()) {
@@ -241,25 +236,8 @@ std::optional<BenchTable> read_json_table(const std::string& name, const Json& j
   return table;
 }
 
-}  // namespace
-
-std::optional<OpKind> op_of_benchmark(std::string_view name) {
-  constexpr std::array<std::pair<std::string_view, OpKind>, 6> others{
-      {{"alltoall", OpKind::all_to_all},
-       {"alltoallv", OpKind::all_to_all},
-       {"all_to_allv", OpKind::all_to_all},
-       {"sendrecv", OpKind::send},
-       {"all_gather_base", OpKind::all_gather},
-       {"reduce_scatter_base", OpKind::reduce_scatter}}};
-  const auto found = std::ranges::find(others, name, &std::pair<std::string_view, OpKind>::first);
-  if (found != others.end()) {
-    return found->second;
-  }
-  const auto kind = parse_op_kind(std::string(name));
-  return kind && has_tensor(*kind) ? kind : std::nullopt;
-}
-
-std::vector<BenchTable> read_bench_tables(const std::string& path) {
+// The tables of one file, at least one.
+std::vector<BenchTable> tables_in(const std::string& path) {
   const scenario::SourceText source = scenario::read_source(path);
   std::vector<BenchTable> tables;
   const std::size_t first = source.text().find_first_not_of(" \t\r\n");
@@ -281,6 +259,32 @@ std::vector<BenchTable> read_bench_tables(const std::string& path) {
         "no rows of a benchmark: this takes the output of nccl-tests (text, or JSON of -J) and of "
         "PARAM's comms benchmark, with a line that names the collective");
     diagnostics.throw_if_any();
+  }
+  return tables;
+}
+
+}  // namespace
+
+std::optional<OpKind> op_of_benchmark(std::string_view name) {
+  constexpr std::array<std::pair<std::string_view, OpKind>, 6> others{
+      {{"alltoall", OpKind::all_to_all},
+       {"alltoallv", OpKind::all_to_all},
+       {"all_to_allv", OpKind::all_to_all},
+       {"sendrecv", OpKind::send},
+       {"all_gather_base", OpKind::all_gather},
+       {"reduce_scatter_base", OpKind::reduce_scatter}}};
+  const auto found = std::ranges::find(others, name, &std::pair<std::string_view, OpKind>::first);
+  if (found != others.end()) {
+    return found->second;
+  }
+  const auto kind = parse_op_kind(std::string(name));
+  return kind && has_tensor(*kind) ? kind : std::nullopt;
+}
+
+std::vector<BenchTable> read_bench_tables(const std::vector<std::string>& paths) {
+  std::vector<BenchTable> tables;
+  for (const std::string& path : paths) {
+    std::ranges::move(tables_in(path), std::back_inserter(tables));
   }
   return tables;
 }

@@ -4,7 +4,6 @@
 // tests/data, and files with several of these tables, as `real --calibrate` writes them.
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,9 +15,7 @@ namespace rollcall::measured {
 
 struct BenchRow {
   std::int64_t bytes = 0;
-  double time = 0;              // microseconds; the shorter one of in place and out of place
-  std::vector<double> ranks{};  // of each rank, if the benchmark reports it
-  std::uint32_t line = 0;       // in the file; 0: unknown
+  double time = 0;  // microseconds; the shorter one of in place and out of place
 };
 
 // One operation's rows in one file.
@@ -30,8 +27,8 @@ struct BenchTable {
   std::vector<BenchRow> rows;
 };
 
-// Returns the tables of a file, at least one. Throws InvalidScenario if the file has none.
-std::vector<BenchTable> read_bench_tables(const std::string& path);
+// Returns the tables of files, at least one of each. Throws InvalidScenario if a file has none.
+std::vector<BenchTable> read_bench_tables(const std::vector<std::string>& paths);
 
 // Takes nccl-tests' names and torch's: "alltoall", "all_reduce".
 std::optional<OpKind> op_of_benchmark(std::string_view name);

@@ -19,9 +19,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-[[noreturn]] void refuse(const scenario::SourceText& source, std::size_t offset, std::string message) {
+[[noreturn]] void refuse(const scenario::SourceText& source, std::string message) {
   scenario::Diagnostics diagnostics(source);
-  diagnostics.error(offset, {}, std::move(message));
+  diagnostics.error(0, {}, std::move(message));
   diagnostics.throw_if_any();
   std::abort();
 }
@@ -34,6 +34,16 @@ void set_times(Timing& timing, const std::vector<double>& times) {
   }
 }
 
+// Names ranks by their numbers, and hosts, each of which has a block of ranks.
+void name_places(Timings& timings, int last_rank, int ranks_per_host) {
+  for (int rank = 0; rank <= last_rank; ++rank) {
+    timings.ranks.push_back({fmt::format("{}", rank), rank / ranks_per_host});
+  }
+  for (int host = 0; host <= last_rank / ranks_per_host; ++host) {
+    timings.hosts.push_back(fmt::format("node {}", host));
+  }
+}
+
 // {"rollcall_timings": 1, "gpus_per_node": 8, "rows": [{"op": "all_reduce", "bytes": 67108864, "ranks": [0, 8],
 //   "time_us": 350.1}, {"op": "all_reduce", "bytes": 4, "times_us": [10.1, ...]}]}
 class OwnFile {
@@ -43,29 +53,22 @@ class OwnFile {
   Timings read() {
     const std::int64_t per_node = json_.value("gpus_per_node", std::int64_t{8});
     if (per_node < 1 || per_node > 1024) {
-      refuse(source_, 0, "\"gpus_per_node\" is not a number from 1 to 1024");
+      refuse(source_, "\"gpus_per_node\" is not a number from 1 to 1024");
     }
     per_node_ = static_cast<int>(per_node);
     if (!json_.contains("rows") || !json_["rows"].is_array() || json_["rows"].empty()) {
-      refuse(source_, 0, "\"rows\" is missing, or empty");
+      refuse(source_, "\"rows\" is missing, or empty");
     }
     for (const Json& row : json_["rows"]) {
       read_row(row);
       ++number_;
     }
-    for (int rank = 0; rank <= last_rank_; ++rank) {
-      timings_.ranks.push_back({fmt::format("{}", rank), rank / per_node_, rank % per_node_});
-    }
-    for (int host = 0; host <= last_rank_ / per_node_; ++host) {
-      timings_.hosts.push_back(fmt::format("node {}", host));
-    }
+    name_places(timings_, last_rank_, per_node_);
     return std::move(timings_);
   }
 
  private:
-  [[noreturn]] void wrong(const char* what) {
-    refuse(source_, 0, fmt::format("/rows/{}: {}", number_, what));
-  }
+  [[noreturn]] void wrong(const char* what) { refuse(source_, fmt::format("/rows/{}: {}", number_, what)); }
 
   void read_row(const Json& row) {
     if (!row.is_object()) {
@@ -172,9 +175,8 @@ class InspectorLines {
       if (is_new) {
         result.hosts.push_back(process.first);
       }
-      const int local = static_cast<int>(std::ranges::count(result.ranks, host->second, &RankName::host));
       places[process] = static_cast<int>(result.ranks.size());
-      result.ranks.push_back({fmt::format("{}:{}", process.first, process.second), host->second, local});
+      result.ranks.push_back({fmt::format("{}:{}", process.first, process.second), host->second});
     }
     for (const auto& [key, call] : calls_) {
       if (call.ranks > 1 && static_cast<int>(call.times.size()) == call.ranks) {
@@ -277,16 +279,16 @@ Timings read_timings(const std::vector<std::string>& paths) {
     const scenario::SourceText source = scenario::read_source(path);
     if (is_own(source.text())) {
       if (paths.size() > 1) {
-        refuse(source, 0, "a file with \"rollcall_timings\" is judged alone");
+        refuse(source, "a file with \"rollcall_timings\" is judged alone");
       }
       const Json json = Json::parse(source.text(), nullptr, false);
       if (!json.is_object()) {
-        refuse(source, 0, "not JSON");
+        refuse(source, "not JSON");
       }
       return OwnFile(source, json).read();
     }
     if (!is_inspector(source.text())) {
-      refuse(source, 0,
+      refuse(source,
              "neither a file with \"rollcall_timings\" nor lines of NCCL Inspector, as the others are");
     }
     inspector.read(source);
@@ -328,12 +330,7 @@ Timings timings_of(const check::JobDump& job, int gpus_per_host) {
     set_times(timing, times);
     timings.calls.push_back(std::move(timing));
   }
-  for (int rank = 0; rank <= last; ++rank) {
-    timings.ranks.push_back({fmt::format("{}", rank), rank / gpus_per_host, rank % gpus_per_host});
-  }
-  for (int host = 0; host <= last / gpus_per_host; ++host) {
-    timings.hosts.push_back(fmt::format("node {}", host));
-  }
+  name_places(timings, last, gpus_per_host);
   return timings;
 }
 

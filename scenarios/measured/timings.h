@@ -23,7 +23,6 @@ struct Timing {
 struct RankName {
   std::string name;  // "3", "node1:2001"
   int host = 0;      // index into Timings::hosts
-  int local = 0;     // index among the ranks of its host
 };
 
 struct Timings {

@@ -342,7 +342,7 @@ TEST_CASE("times of calls on the GPU come back as a calibration, and as claims",
   // The measurements calibrate the prediction.
   const std::string kept = folder.write("times.json", compare::calibration_file(facts.times, "stand-in"));
   const cost::Cluster cluster = loaded.options.cluster.value();
-  const auto rows = measured::measurements_of(measured::read_bench_tables(kept), cluster);
+  const auto rows = measured::measurements_of(measured::read_bench_tables({kept}), cluster);
   REQUIRE(rows.size() == 3);
   const cost::Cluster calibrated = measured::calibrate(cluster, rows);
   const cost::GroupCost group(cost::communicator_of(calibrated, 2, 1));

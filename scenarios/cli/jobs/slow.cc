@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include <fmt/core.h>
@@ -16,32 +17,16 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string_view word_of(measured::Part part) {
-  switch (part) {
-    case measured::Part::gpu:
-      return "gpu";
-    case measured::Part::host:
-      return "host";
-    case measured::Part::nic:
-      return "nic";
-    case measured::Part::nvlink:
-      return "nvlink";
-    case measured::Part::link:
-      return "link";
-    case measured::Part::node:
-      return "node";
-    case measured::Part::machine:
-      return "machine";
-  }
-  return "machine";
-}
+// By measured::Part.
+constexpr std::array<std::string_view, 7> words_of_parts = {"gpu",  "host", "nic",    "nvlink",
+                                                            "link", "node", "machine"};
 
 void print_illnesses(const CommandLine& line, const std::vector<measured::Illness>& found,
                      std::size_t calls) {
   if (line.format == Format::json) {
     Json parts = Json::array();
     for (const measured::Illness& each : found) {
-      parts.push_back({{"part", word_of(each.part)},
+      parts.push_back({{"part", words_of_parts[static_cast<std::size_t>(each.part)]},
                        {"name", each.name},
                        {"factor", each.factor},
                        {"lateness_us", each.lateness},
@@ -90,10 +75,6 @@ void print_tables(const CommandLine& line, const std::vector<measured::TableVerd
   emit(line, text);
 }
 
-}  // namespace
-
-namespace {
-
 ExitCode judge_timings(const CommandLine& line, const measured::Timings& timings,
                        const std::optional<cost::Cluster>& cluster) {
   const auto found = measured::ill_parts(timings, cluster ? &*cluster : nullptr);
@@ -101,19 +82,8 @@ ExitCode judge_timings(const CommandLine& line, const measured::Timings& timings
   return found.empty() ? ExitCode::as_expected : ExitCode::differs;
 }
 
-// Reads tables of benchmarks; empty if the first file is not one.
-std::vector<measured::BenchTable> tables_of(const std::vector<std::string>& paths) {
-  std::vector<measured::BenchTable> tables;
-  for (const std::string& path : paths) {
-    for (measured::BenchTable& table : measured::read_bench_tables(path)) {
-      tables.push_back(std::move(table));
-    }
-  }
-  return tables;
-}
-
 ExitCode judge_benchmarks(const CommandLine& line, const std::optional<cost::Cluster>& cluster) {
-  const std::vector<measured::BenchTable> tables = tables_of(line.paths);
+  const auto tables = measured::read_bench_tables(line.paths);
   if (!cluster) {
     throw UsageError("a benchmark's table is judged against a model: name the machine with --cluster");
   }

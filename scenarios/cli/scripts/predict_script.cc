@@ -94,7 +94,6 @@ ExitCode predict_script(const CommandLine& line) {
                    .json = predict::json_of(predicted),
                    .variants = predict::table_of(rows),
                    .report = &report});
-  say_verdict(report);
   return predict::exceeds_memory(record, cluster) ? ExitCode::differs : ExitCode::as_expected;
 }
 

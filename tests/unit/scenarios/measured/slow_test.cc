@@ -40,7 +40,7 @@ class Job {
     host_ = dice_.below(nodes_);
     rank_ = host_ * gpus + dice_.below(gpus);
     for (int rank = 0; rank < nodes_ * gpus; ++rank) {
-      timings_.ranks.push_back({fmt::format("{}", rank), rank / gpus, rank % gpus});
+      timings_.ranks.push_back({fmt::format("{}", rank), rank / gpus});
     }
     for (int node = 0; node < nodes_; ++node) {
       timings_.hosts.push_back(fmt::format("node {}", node));
