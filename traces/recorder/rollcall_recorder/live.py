@@ -19,7 +19,7 @@ import torch._C._distributed_c10d as bindings
 from torch._C._distributed_c10d import Work
 
 from . import install
-from .call_site import HERE, call_site, describe_error
+from .call_site import describe_error
 from .process_group import RecordingGroup
 from .rank import Rank
 from .record_file import RecordFile
@@ -31,19 +31,32 @@ METHODS = ("allreduce", "allreduce_coalesced", "broadcast", "reduce", "allgather
             "all_gather_single_coalesced", "reduce_scatter_single", "reduce_scatter_single_coalesced", "all_to_all_single")
 
 
+def _passing(name):
+    def method(self, *arguments, **named):
+        return getattr(self.inner, name)(*arguments, **named)
+
+    return method
+
+
+def pass_on(kind, names):
+    """Gives a class methods that call those of `inner`, which its objects stand for."""
+    for name in names:
+        setattr(kind, name, _passing(name))
+
+
 class LiveWork(Work):
     """Wraps the real Work, and notes when the rank waits for it."""
 
     def __init__(self, rank, call, inner, blocks, held):
         super().__init__()
-        self._rank, self._call, self._inner, self._blocks, self._held = rank, call, inner, blocks, held
+        self._rank, self._call, self.inner, self._blocks, self._held = rank, call, inner, blocks, held
         self._waited = False
 
     def wait(self, *timeout):
         first = self._begins_to_wait()
         if first and not self._blocks:
             self._rank.record.waits(self._call.handle)
-        done = self._inner.wait(*timeout)
+        done = self.inner.wait(*timeout)
         if first:
             self._rank.record.returned()
         return done
@@ -59,55 +72,27 @@ class LiveWork(Work):
             self._held.is_waited = True
 
     def is_completed(self):
-        is_completed = self._inner.is_completed()
+        is_completed = self.inner.is_completed()
         if is_completed:
             self._is_over()
         return is_completed
 
-    def is_success(self):
-        return self._inner.is_success()
-
-    def exception(self):
-        return self._inner.exception()
-
-    def synchronize(self):
-        return self._inner.synchronize()
-
-    def result(self):
-        return self._inner.result()
-
     def source_rank(self):
-        return self._inner._source_rank()
+        return self.inner._source_rank()
 
     _source_rank = source_rank
 
     def get_future(self):
         if self._begins_to_wait():
             self._rank.record.future_taken(self._call.handle)
-        return self._inner.get_future()
+        return self.inner.get_future()
 
 
-class LiveGroup(RecordingGroup):
-    supports_splitting = False
+pass_on(LiveWork, ("is_success", "exception", "synchronize", "result"))
 
-    def __init__(self, inner, *place):
-        super().__init__(*place)
-        self.inner = inner
-        self._real = threading.local()  # the call on the real group, to make when ours has been noted
 
-    def _issue(self, call, opts, caller, result=None, peer=None):
-        blocks = self._note(call, opts, _outside(caller), peer)
-        if self._of.batch is not None and call.op in ("send", "recv"):
-            self._of.batch.append(call)
-        real = self._real.call()
-        if real is None:
-            self._of.record.returned()
-            return None
-        held = self.held(call)
-        work = LiveWork(self._of, call, real, blocks, held)
-        if held is None:
-            self._recent.append(work)
-        return work
+class StandIn:
+    """What a group that stands for another one, `inner`, passes on to it, but for calls."""
 
     def getGroupName(self):
         return self.inner.group_name
@@ -119,28 +104,32 @@ class LiveGroup(RecordingGroup):
     def _device_types(self):
         return self.inner._device_types
 
-    def _get_backend(self, device):
-        return self.inner._get_backend(device)
 
-    get_backend = _get_backend
+pass_on(StandIn, ("_get_backend", "get_backend", "shutdown", "abort", "_set_sequence_number_for_group",
+                  "_get_sequence_number_for_group", "_start_coalescing", "_end_coalescing"))
 
-    def shutdown(self):
-        return self.inner.shutdown()
 
-    def abort(self):
-        return self.inner.abort()
+class LiveGroup(StandIn, RecordingGroup):
+    supports_splitting = False
 
-    def _set_sequence_number_for_group(self):
-        return self.inner._set_sequence_number_for_group()
+    def __init__(self, inner, *place):
+        super().__init__(*place)
+        self.inner = inner
+        self._real = threading.local()  # the call on the real group, to make when ours has been noted
 
-    def _get_sequence_number_for_group(self):
-        return self.inner._get_sequence_number_for_group()
-
-    def _start_coalescing(self, *arguments):
-        return self.inner._start_coalescing(*arguments)
-
-    def _end_coalescing(self, *arguments):
-        return self.inner._end_coalescing(*arguments)
+    def _issue(self, call, opts, result=None, peer=None):
+        blocks = self._note(call, opts, peer)
+        if self._of.batch is not None and call.op in ("send", "recv"):
+            self._of.batch.append(call)
+        real = self._real.call()
+        if real is None:
+            self._of.record.returned()
+            return None
+        held = self.held(call)
+        work = LiveWork(self._of, call, real, blocks, held)
+        if held is None:
+            self._recent.append(work)
+        return work
 
 
 def _through(name):
@@ -156,13 +145,6 @@ def _through(name):
 for _name in METHODS:
     if hasattr(c10d.ProcessGroup, _name):
         setattr(LiveGroup, _name, _through(_name))
-
-
-def _outside(frame):
-    """Returns the caller of our own functions."""
-    while frame.f_code.co_filename.startswith(HERE):
-        frame = frame.f_back
-    return frame
 
 
 class _Process:

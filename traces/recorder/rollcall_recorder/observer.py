@@ -29,7 +29,7 @@ from torch._C._distributed_c10d import ProcessGroup, Work
 from . import install, ring
 from .ring import native
 from .call_site import HERE, call_site, is_users
-from .live import METHODS
+from .live import METHODS, StandIn, pass_on
 from .process_group import Call, RecordingGroup, dtype_name
 
 _BEAT_S = 0.1
@@ -38,11 +38,13 @@ _HELD_S = 2  # without a beat: then something other than Python code holds the i
 _FRAMES_MAX = 40
 _ROOTED = frozenset(("broadcast", "reduce", "gather", "scatter"))
 _MESSAGES = frozenset(("send", "recv", "recv_anysource"))
-# RecordingGroup would pack their tensors for the simulator.
-_COALESCED = {"allgather_into_tensor_coalesced": "all_gather_into_tensor",
-              "all_gather_single_coalesced": "all_gather_into_tensor",
-              "reduce_scatter_tensor_coalesced": "reduce_scatter_tensor",
-              "reduce_scatter_single_coalesced": "reduce_scatter_tensor"}
+#RecordingGroup would pack their tensors for the simulator.
+_COALESCED = {
+  "allgather_into_tensor_coalesced" : "all_gather_into_tensor",
+                                      "all_gather_single_coalesced" : "all_gather_into_tensor",
+                                                                      "reduce_scatter_tensor_coalesced"
+      : "reduce_scatter_tensor",
+        "reduce_scatter_single_coalesced" : "reduce_scatter_tensor"}
 
 
 class _Description:
@@ -52,12 +54,12 @@ class _Description:
         self.backend, self.ranks = backend, ranks
         self.call = self.root = self.peer = None
 
-    def _issue(self, call, opts, caller, result=None, peer=None):
+    def _issue(self, call, opts, result=None, peer=None):
         self.call, self.peer = call, peer
         self.root = getattr(opts, "rootRank", None)
 
-    def _issue_in_place(self, op, tensors, opts, caller):
-        self._issue(Call(op, self, tensors, tensors), opts, caller)
+    def _issue_in_place(self, op, tensors, opts):
+        self._issue(Call(op, self, tensors), opts)
 
 
 class _Group:
@@ -82,7 +84,7 @@ class _Group:
         try:
             if name in _COALESCED:
                 outputs, inputs = arguments[:2]
-                described._issue(Call(_COALESCED[name], described, list(inputs), list(outputs)), None, None)
+                described._issue(Call(_COALESCED[name], described, inputs, outputs), None)
             else:
                 getattr(RecordingGroup, name)(described, *arguments, **named)
             call = described.call
@@ -170,7 +172,7 @@ class _Observer:
 
     def __init__(self, folder):
         self.folder = folder
-        # These objects are never replaced, because the wrappers hold them.
+#These objects are never replaced, because the wrappers hold them.
         self.groups = {}  # by torch's group object
         self.works = native or _Works()
         self.refused = False
@@ -196,7 +198,8 @@ class _Observer:
     def begin(self, rank, world_size):
         if self.ring is not None or self.refused:
             return
-        about = {"rollcall_ring": 1, "torch": torch.__version__, "python": sys.version.split()[0], "script": sys.argv[0]}
+        about = {
+  "rollcall_ring" : 1, "torch" : torch.__version__, "python" : sys.version.split()[0], "script" : sys.argv[0]}
         try:
             self.ring = self.works.ring = ring.Ring(self.path("ring"), rank, world_size, about)
         except OSError as problem:  # the job continues without us
@@ -219,14 +222,15 @@ class _Observer:
     def path(self, what):
         return os.path.join(self.folder, f"rank_{self.rank}.{what}")
 
-    # Calls.
+#Calls.
 
     def new_call(self, group, name, arguments, named, frame):
         """Returns the number of a kind of call that has not been seen before."""
         try:
             about = group.describe(name, arguments, named, frame)
         except Exception:  # whatever is strange about the call, we must not end the job
-            about = {"op": name, "stack": []}
+            about = {
+  "op" : name, "stack" : []}
         return self.ring.describe_call(about)
 
     def host_call(self, op, caller):
@@ -255,7 +259,7 @@ class _Observer:
         self.ring.describe({"group": known.number, "name": str(_name_of(group)), "ranks": ranks, "backend": backend,
                             "timeout_ms": timeout})
 
-    # The thread that answers.
+#The thread that answers.
 
     def _beat(self, own):
         for beat in itertools.count():
@@ -441,7 +445,7 @@ def _wrap_wait(observer):
     Work.wait = functools.update_wrapper(wait, original)
 
 
-class _Passage(ProcessGroup):
+class _Passage(StandIn, ProcessGroup):
     """Stands for a group where C++ calls it: passes calls on to Python's methods, which are observed."""
 
     def __init__(self, inner):
@@ -453,32 +457,11 @@ class _Passage(ProcessGroup):
 
     name = getBackendName
 
-    def getGroupName(self):
-        return self.inner.group_name
-
-    def getGroupDesc(self):
-        return self.inner.group_desc
-
     def __getattr__(self, name):
         return getattr(self.inner, name)
 
 
-def _passing(name):
-    def method(self, *arguments, **named):
-        return getattr(self.inner, name)(*arguments, **named)
-
-    return method
-
-
-for _each in METHODS:
-    if hasattr(ProcessGroup, _each):
-        setattr(_Passage, _each, _passing(_each))
-for _each in ("_get_backend", "get_backend", "shutdown", "abort", "_set_sequence_number_for_group",
-              "_get_sequence_number_for_group", "_start_coalescing", "_end_coalescing"):
-    if hasattr(ProcessGroup, _each):
-        setattr(_Passage, _each, _passing(_each))
-if hasattr(ProcessGroup, "_device_types"):
-    _Passage._device_types = property(lambda self: self.inner._device_types)
+pass_on(_Passage, [name for name in METHODS if hasattr(ProcessGroup, name)])
 
 
 def _wrap_callers_in_cpp(observer):
@@ -493,7 +476,8 @@ def _given_passages(observer, original):
     def call(*arguments, **named):
         if observer.ring is not None:
             arguments = [_passage(observer, each) for each in arguments]
-            named = {name: _passage(observer, each) for name, each in named.items()}
+            named = {
+name: _passage(observer, each) for name, each in named.items()}
         return original(*arguments, **named)
 
     return call

@@ -16,7 +16,7 @@ import torch._C._distributed_c10d as bindings
 from torch._C._distributed_c10d import ProcessGroup, Work
 
 from . import device_claims, coalesced, signals, threads
-from .call_site import call_site, is_scripts_own
+from .call_site import call_site, is_scripts_own, outside_of_recorder
 from .record_file import Held
 
 _REDUCE_OPS = ("SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR")
@@ -42,11 +42,10 @@ def factor_of(op):
         raise NotImplementedError("rollcall: this PyTorch does not tell the factor of a PREMUL_SUM")
     return float(state[1])
 
-
-# Backends compare the shapes of these calls' tensors, or their rows; of all others, the numbers of elements.
+#Backends compare the shapes of these calls' tensors, or their rows; of all others, the numbers of elements.
 _SHAPED = frozenset(("all_gather", "all_gather_into_tensor", "reduce_scatter", "reduce_scatter_tensor", "gather", "scatter",
                      "all_to_all", "all_to_all_single"))
-# Whose tensors ProcessGroupNCCL wants to be contiguous: the one that is given, and the one that is filled.
+#Whose tensors ProcessGroupNCCL wants to be contiguous : the one that is given, and the one that is filled.
 _CONTIGUOUS_GIVEN = frozenset(("all_reduce", "broadcast", "reduce", "all_gather", "all_to_all_single"))
 _CONTIGUOUS_FILLED = frozenset(("reduce_scatter", "all_to_all_single"))
 _DIMENSIONS_MAX = 8  # of a recorded shape; the sizes of further dimensions are multiplied
@@ -62,7 +61,7 @@ def shapes_of(tensors):
 
 
 def tensors_in(value):
-    """Returns the tensors of a tensor, a list, or a list of lists."""
+    """Returns the tensors of a tensor, a list, or a list of lists, as a new list."""
     if isinstance(value, torch.Tensor):
         return [value]
     return [tensor for each in value for tensor in tensors_in(each)]
@@ -73,13 +72,15 @@ def dtype_name(tensor):
 
 
 class Call:
-    """One call, as the answering side sees it. `given` and `filled` are lists of tensors; they may be the same."""
+    """One call, as the answering side sees it. `given` and `filled` are lists of tensors, made of what has tensors in
+    it; they are the same list if nothing else is filled."""
 
     __slots__ = ("op", "group", "given", "filled", "reduce", "factor", "root", "peer", "tag", "splits", "wait_all_ranks", "number",
                  "handle", "timeout", "device", "aside", "is_scripts", "unpack")
 
-    def __init__(self, op, group, given, filled):
-        self.op, self.group, self.given, self.filled = op, group, given, filled
+    def __init__(self, op, group, given, filled=None):
+        self.op, self.group, self.given = op, group, tensors_in(given)
+        self.filled = self.given if filled is None else tensors_in(filled)
         self.reduce = self.factor = self.root = self.peer = self.splits = self.wait_all_ranks = self.handle = self.timeout = self.device = None
         self.unpack = None  # copies the filled tensors to the script's, if they differ
         self.tag = 0
@@ -206,21 +207,20 @@ class RecordingGroup(ProcessGroup):
         self.backend = backend
         self.devices = devices
         self._name = self._description = "undefined"
-        # C++ keeps the base object of a Work alive, but not the attributes that Python adds to it.
+#C++ keeps the base object of a Work alive, but not the attributes that Python adds to it.
         self._recent = collections.deque(maxlen=4096)
         self._coalesced = None  # the calls since _start_coalescing
 
     def getBackendName(self):
         return "rollcall"
 
-    def name(self):
-        return "rollcall"
+    name = getBackendName
 
     def __repr__(self):
         """Without an address, so that equal runs say equal things."""
         return f"<ProcessGroup {self.number} of {self.size()} ranks>"
 
-    # torch 2 looks groups up by name, from C++ as well. (ProcessGroup.hpp)
+#torch 2 looks groups up by name, from C++ as well.(ProcessGroup.hpp)
 
     def getGroupName(self):
         return self._name
@@ -254,27 +254,17 @@ class RecordingGroup(ProcessGroup):
     def supports_splitting(self):
         return self.backend == "nccl"
 
-    def eager_connect_single_device(self, device=None):
-        pass
+    def shutdown(self, *_):
+        """Does nothing: there are no connections to make, to wait for, or to end."""
 
-    perform_nocolor_split = eager_connect_single_device
-
-    def _set_sequence_number_for_group(self):
-        pass
+    abort = _wait_for_pending_works = _set_sequence_number_for_group = shutdown
+    eager_connect_single_device = perform_nocolor_split = shutdown
 
     def _get_sequence_number_for_group(self):
         return 0
 
-    def _wait_for_pending_works(self):
-        pass
-
     def _has_hooks(self):
         return False
-
-    def shutdown(self):
-        pass
-
-    abort = shutdown
 
     def _start_coalescing(self, *_):
         if self.backend == "gloo" and not _IS_TORCH_1:  # where it does nothing
@@ -288,10 +278,10 @@ class RecordingGroup(ProcessGroup):
     def global_rank(self, group_rank):
         return self.ranks[group_rank]
 
-    def _issue(self, call, opts, caller, result=None, peer=None):
+    def _issue(self, call, opts, result=None, peer=None):
         """Writes the call down and has it answered."""
         with signals.put_off():
-            is_blocking = self._note(call, opts, caller, peer)
+            is_blocking = self._note(call, opts, peer)
             held = self.held(call)
             work = RecordedWork(self._of, call, call.filled if result is None else result, held)
             self._of.start(call, is_blocking)
@@ -314,13 +304,14 @@ class RecordingGroup(ProcessGroup):
         if work in self._recent:
             self._recent.remove(work)
 
-    def _issue_in_place(self, op, tensors, opts, caller):
+    def _issue_in_place(self, op, tensors, opts):
+        tensors = tensors_in(tensors)
         memory = tensors if self.backend != "gloo" else [_from_first_element(tensor) for tensor in tensors]
-        return self._issue(Call(op, self, memory, memory), opts, caller, tensors)
+        return self._issue(Call(op, self, memory), opts, tensors)
 
-    def _note(self, call, opts, caller, peer):
+    def _note(self, call, opts, peer):
         """Writes the call down. Returns whether it blocks."""
-        rank = self._of
+        rank, caller = self._of, outside_of_recorder(sys._getframe())
         rank.refuse_in_child()
         if any(tensor.layout is not torch.strided for tensor in (*call.given, *call.filled)):
             raise NotImplementedError(f"rollcall: {call.op} of sparse tensors cannot be recorded")
@@ -394,114 +385,106 @@ class RecordingGroup(ProcessGroup):
             if not all([_is_dense(tensor) for tensor in ends]):
                 raise (RuntimeError if _IS_TORCH_1 else ValueError)("Tensors must be contiguous")
 
-    # As in C++, a tensor may be given instead of a list of one, and a reduce op or a root instead
-    # of options.
+#As in C++, a tensor may be given instead of a list of one, and a reduce op or a root instead
+#of options.
 
     def allreduce(self, tensors, opts=None, op=None):
-        return self._issue_in_place("all_reduce", tensors_in(tensors), _options(bindings.AllreduceOptions, opts, op=op),
-                                    sys._getframe(1))
+        return self._issue_in_place("all_reduce", tensors, _options(bindings.AllreduceOptions, opts, op=op))
 
     def allreduce_coalesced(self, tensors, opts=None):
-        return self._issue(Call("all_reduce_coalesced", self, tensors, tensors),
-                           _options(bindings.AllreduceCoalescedOptions, opts), sys._getframe(1))
+        return self._issue(Call("all_reduce_coalesced", self, tensors), _options(bindings.AllreduceCoalescedOptions, opts))
 
     def broadcast(self, tensors, opts=None, root=None):
-        return self._issue_in_place("broadcast", tensors_in(tensors),
-                                    _options(bindings.BroadcastOptions, opts, root=root), sys._getframe(1))
+        return self._issue_in_place("broadcast", tensors, _options(bindings.BroadcastOptions, opts, root=root))
 
     def reduce(self, tensors, opts=None, op=None, root=None):
-        return self._issue_in_place("reduce", tensors_in(tensors),
-                                    _options(bindings.ReduceOptions, opts, op=op, root=root), sys._getframe(1))
+        return self._issue_in_place("reduce", tensors, _options(bindings.ReduceOptions, opts, op=op, root=root))
 
     def allgather(self, outputs, inputs, opts=None):
-        return self._issue(Call("all_gather", self, tensors_in(inputs), tensors_in(outputs)), opts, sys._getframe(1),
-                           outputs)
+        return self._issue(Call("all_gather", self, inputs, outputs), opts, outputs)
 
     def allgather_coalesced(self, outputs, inputs, opts=None):
-        return self._issue(Call("all_gather_coalesced", self, tensors_in(inputs), tensors_in(outputs)), opts,
-                           sys._getframe(1), outputs)
+        return self._issue(Call("all_gather_coalesced", self, inputs, outputs), opts, outputs)
 
     def _allgather_base(self, output, given, opts=None):
-        return self._issue(Call("all_gather_into_tensor", self, [given], [output]), opts, sys._getframe(1))
+        return self._issue(Call("all_gather_into_tensor", self, given, output), opts)
 
     def allgather_into_tensor_coalesced(self, outputs, inputs, opts=None):
-        call = coalesced.all_gather(Call("all_gather_into_tensor", self, list(inputs), list(outputs)))
-        return self._issue(call, opts, sys._getframe(1), list(outputs))
+        call = coalesced.all_gather(Call("all_gather_into_tensor", self, inputs, outputs))
+        return self._issue(call, opts, list(outputs))
 
     def gather(self, outputs, inputs, opts=None, root=None):
-        return self._issue(Call("gather", self, tensors_in(inputs), tensors_in(outputs)),
-                           _options(bindings.GatherOptions, opts, root=root), sys._getframe(1), outputs)
+        options = _options(bindings.GatherOptions, opts, root=root)
+        return self._issue(Call("gather", self, inputs, outputs), options, outputs)
 
     def scatter(self, outputs, inputs, opts=None, root=None):
-        return self._issue(Call("scatter", self, tensors_in(inputs), tensors_in(outputs)),
-                           _options(bindings.ScatterOptions, opts, root=root), sys._getframe(1))
+        return self._issue(Call("scatter", self, inputs, outputs), _options(bindings.ScatterOptions, opts, root=root))
 
     def reduce_scatter(self, outputs, inputs, opts=None, op=None):
-        return self._issue(Call("reduce_scatter", self, tensors_in(inputs), tensors_in(outputs)),
-                           _options(bindings.ReduceScatterOptions, opts, op=op), sys._getframe(1))
+        options = _options(bindings.ReduceScatterOptions, opts, op=op)
+        return self._issue(Call("reduce_scatter", self, inputs, outputs), options)
 
     def gather_single(self, output, given, opts=None):
         if self.backend == "gloo":
             raise RuntimeError("Backend gloo does not support gather_single")
-        filled = tensors_in(output) if isinstance(output, (torch.Tensor, list)) else []
-        return self._issue(Call("gather_single", self, tensors_in(given), filled), _options(bindings.GatherOptions, opts),
-                           sys._getframe(1))
+        filled = output if isinstance(output, (torch.Tensor, list)) else []
+        return self._issue(Call("gather_single", self, given, filled), _options(bindings.GatherOptions, opts))
 
     def _reduce_scatter_base(self, output, given, opts=None):
-        return self._issue(Call("reduce_scatter_tensor", self, [given], [output]),
-                           _options(bindings.ReduceScatterOptions, opts), sys._getframe(1))
+        options = _options(bindings.ReduceScatterOptions, opts)
+        return self._issue(Call("reduce_scatter_tensor", self, given, output), options)
 
     def reduce_scatter_tensor_coalesced(self, outputs, inputs, opts=None):
-        call = coalesced.reduce_scatter(Call("reduce_scatter_tensor", self, list(inputs), list(outputs)))
-        return self._issue(call, _options(bindings.ReduceScatterOptions, opts), sys._getframe(1), list(outputs))
+        call = coalesced.reduce_scatter(Call("reduce_scatter_tensor", self, inputs, outputs))
+        return self._issue(call, _options(bindings.ReduceScatterOptions, opts), list(outputs))
 
     def alltoall(self, outputs, inputs, opts=None):
-        return self._issue(Call("all_to_all", self, list(inputs), list(outputs)), opts, sys._getframe(1))
+        return self._issue(Call("all_to_all", self, inputs, outputs), opts)
 
     def alltoall_base(self, output, given, output_splits, input_splits, opts=None):
-        call = Call("all_to_all_single", self, [given], [output])
+        call = Call("all_to_all_single", self, given, output)
         if output_splits or input_splits:
             call.splits = (tuple(output_splits), tuple(input_splits))
-        return self._issue(call, opts, sys._getframe(1))
+        return self._issue(call, opts)
 
-    # The names in torch 2.14. (torch/distributed/distributed_c10d.py)
+#The names in torch 2.14.(torch / distributed / distributed_c10d.py)
     all_gather_single, all_gather_single_coalesced = _allgather_base, allgather_into_tensor_coalesced
     reduce_scatter_single, reduce_scatter_single_coalesced = _reduce_scatter_base, reduce_scatter_tensor_coalesced
     all_to_all_single = alltoall_base
 
     def barrier(self, opts=None):
-        return self._issue(Call("barrier", self, [], []), opts, sys._getframe(1))
+        return self._issue(Call("barrier", self, []), opts)
 
     def _is_of_gloo_beside_nccl(self):
         return self.backend == "gloo" and "nccl" in (self._of.backend or "")
 
     def monitored_barrier(self, timeout=None, wait_all_ranks=False):
         if self._is_of_gloo_beside_nccl():  # the job is simulated on NCCL, where a barrier waits for the same ranks
-            self._issue(Call("barrier", self, [], []), None, sys._getframe(1))
+            self._issue(Call("barrier", self, []), None)
             return
-        call = Call("monitored_barrier", self, [], [])
+        call = Call("monitored_barrier", self, [])
         call.wait_all_ranks = bool(wait_all_ranks)
         if timeout is not None and timeout.total_seconds() > 0:
             call.timeout = timeout.total_seconds()
-        self._issue(call, None, sys._getframe(1))
+        self._issue(call, None)
 
     def send(self, tensors, destination, tag):
         call = Call("send", self, tensors, [])
         call.tag = tag
-        return self._issue(call, None, sys._getframe(1), peer=destination)
+        return self._issue(call, None, peer=destination)
 
     def recv(self, tensors, source, tag):
-        call = Call("recv", self, tensors, tensors)
+        call = Call("recv", self, tensors)
         call.tag = tag
-        return self._issue(call, None, sys._getframe(1), peer=source)
+        return self._issue(call, None, peer=source)
 
     def recv_anysource(self, tensors, tag):
         if self._is_of_gloo_beside_nccl():
             raise NotImplementedError(
                 "rollcall: a receive from any source on a Gloo group of an NCCL job cannot be recorded; name the source")
-        call = Call("recv", self, tensors, tensors)
+        call = Call("recv", self, tensors)
         call.tag = tag
-        return self._issue(call, None, sys._getframe(1))
+        return self._issue(call, None)
 
 
 def _is_dense(tensor):
