@@ -7,8 +7,8 @@
 
 namespace rollcall::real {
 
-void* DeviceTensors::use(Storage& tensor, cudaStream_t stream, std::int64_t call,
-                         std::vector<MemoryPool::Block>& staging) {
+void DeviceTensors::use(Storage& tensor, cudaStream_t stream, std::int64_t call,
+                        std::vector<MemoryPool::Block>& staging) {
   const auto bytes = static_cast<std::size_t>(tensor.bytes());
   Place& place = places_.try_emplace(&tensor).first->second;
   if (!place.tensor) {
@@ -29,7 +29,6 @@ void* DeviceTensors::use(Storage& tensor, cudaStream_t stream, std::int64_t call
   if (place.users.empty() || place.users.back() != call) {
     place.users.push_back(call);
   }
-  return place.memory.memory;
 }
 
 const std::vector<std::int64_t>& DeviceTensors::users(Storage& tensor) {
@@ -38,28 +37,23 @@ const std::vector<std::int64_t>& DeviceTensors::users(Storage& tensor) {
   return found == places_.end() ? nobody : found->second.users;
 }
 
-void DeviceTensors::start_download(Storage& tensor, cudaStream_t stream) {
-  const auto found = places_.find(&tensor);
-  const auto bytes = static_cast<std::size_t>(tensor.bytes());
-  if (found == places_.end() || !found->second.is_current || bytes == 0) {
-    return;
-  }
-  Place& place = found->second;
-  place.arriving = gpu_.pinned.take(bytes);
-  libraries_.check(libraries_.cuda.memcpy_async(place.arriving.memory, place.memory.memory, bytes,
-                                                cudaMemcpyDeviceToHost, stream));
-}
-
-void DeviceTensors::finish_download(Storage& tensor) {
+void DeviceTensors::download(Storage& tensor, cudaStream_t stream, const std::function<void()>& wait) {
   const auto found = places_.find(&tensor);
   if (found == places_.end() || !found->second.is_current) {
     return;
   }
   Place& place = found->second;
-  if (place.arriving.memory != nullptr) {
-    std::memcpy(tensor.make_dense(), place.arriving.memory, static_cast<std::size_t>(tensor.bytes()));
+  const auto bytes = static_cast<std::size_t>(tensor.bytes());
+  const MemoryPool::Block arriving = gpu_.pinned.take(bytes);
+  if (bytes > 0) {
+    libraries_.check(libraries_.cuda.memcpy_async(arriving.memory, place.memory.memory, bytes,
+                                                  cudaMemcpyDeviceToHost, stream));
+  }
+  wait();
+  if (bytes > 0) {
+    std::memcpy(tensor.make_dense(), arriving.memory, bytes);
     tensor.collapse_if_uniform();
-    gpu_.pinned.give_back(std::exchange(place.arriving, {}));
+    gpu_.pinned.give_back(arriving);
   }
   place.users.clear();
   place.is_current = false;

@@ -17,15 +17,16 @@ class DeviceTensors {
  public:
   DeviceTensors(const NcclLibraries& libraries, Gpu& gpu) : libraries_(libraries), gpu_(gpu) {}
 
-  // The tensor's address on the GPU, for the call with the number `call`. Its values are there once `stream` has got
-  // this far. They are copied from pinned memory, which is added to `staging` and must stay until the call is over.
-  void* use(Storage& tensor, cudaStream_t stream, std::int64_t call, std::vector<MemoryPool::Block>& staging);
+  // Gives the tensor a place on the GPU, for the call with the number `call`. Its values are there once `stream` has
+  // got this far. They are copied from pinned memory, which is added to `staging` and must stay until the call is over.
+  void use(Storage& tensor, cudaStream_t stream, std::int64_t call, std::vector<MemoryPool::Block>& staging);
+  // Where a tensor in use is.
+  void* address_of(Storage& tensor) const { return places_.at(&tensor).memory.memory; }
 
   // The calls that use the tensor, as far as is known.
   const std::vector<std::int64_t>& users(Storage& tensor);
-  // No call uses it anymore: queues the copy to the host. Call finish_download() when `stream` has got that far.
-  void start_download(Storage& tensor, cudaStream_t stream);
-  void finish_download(Storage& tensor);
+  // No call uses it anymore: copies it to the host. `wait` returns when `stream` has got as far as the copy.
+  void download(Storage& tensor, cudaStream_t stream, const std::function<void()>& wait);
 
   // Frees the memory of tensors that have no other references and that no call uses.
   void sweep(const std::function<bool(std::int64_t call)>& is_over);
@@ -34,8 +35,7 @@ class DeviceTensors {
   struct Place {
     Tensor tensor;  // kept while it has memory
     MemoryPool::Block memory{};
-    MemoryPool::Block arriving{};  // in the host's memory
-    bool is_current = false;       // the GPU has the values, the host does not
+    bool is_current = false;  // the GPU has the values, the host does not
     std::vector<std::int64_t> users{};
   };
 

@@ -27,7 +27,7 @@ std::vector<Landing> Flights::poll(cudaEvent_t epoch) {
   std::vector<const NcclGroup*> going_on;
   for (auto flight = open_.begin(); flight != open_.end();) {
     const Flight& call = flight->second;
-    const NcclGroup* const group = call.group.get();
+    const NcclGroup* const group = call.group;
     if (std::ranges::find(going_on, group) != going_on.end() || !gpu_.has_passed(call.ended)) {
       going_on.push_back(group);
       ++flight;
@@ -80,11 +80,6 @@ void Flights::note_wait(Stream stream, std::int64_t number) {
 
 void Flights::note_wait(Stream stream, Stream awaited, std::int64_t position) {
   waits_[stream.id].push_back({advance(stream), -1, awaited, position});
-}
-
-Work Flights::blocking(std::int64_t number) const { return blocking(number, 0); }
-std::optional<Work> Flights::blocking(Stream stream, std::int64_t position) const {
-  return blocking(stream, position, 0);
 }
 
 Work Flights::blocking(std::int64_t number, int depth) const {

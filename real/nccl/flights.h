@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -26,7 +25,7 @@ class NcclGroup;
 // A call that has been launched.
 struct Flight {
   Work work;
-  std::shared_ptr<NcclGroup> group{};
+  NcclGroup* group = nullptr;
   std::string text;  // "all_reduce(numel=4, float32, SUM)"
   bool is_barrier = false;
   Stream stream;              // on which it was issued
@@ -60,7 +59,6 @@ class Flights {
   std::optional<std::int64_t> number_of(const Work& work) const;
   // The call with this number, which is not over.
   const Flight& at(std::int64_t number) const { return open_.at(number); }
-  bool any_of(GroupId group) const { return first_of(group).has_value(); }
   std::optional<Work> first_of(GroupId group) const;  // the first call that is not over
   bool empty() const { return open_.empty(); }
   std::int64_t oldest() const { return open_.begin()->first; }
@@ -73,10 +71,10 @@ class Flights {
   void note_wait(Stream stream, Stream awaited, std::int64_t position);
 
   // The call that the end of `number` ultimately waits for: itself, one before it on its communicator, or one that its
-  // stream waits for.
-  Work blocking(std::int64_t number) const;
+  // stream waits for. `depth`: of streams that wait for each other.
+  Work blocking(std::int64_t number, int depth = 0) const;
   // The same for a place in a stream; null if it does not wait for a call.
-  std::optional<Work> blocking(Stream stream, std::int64_t position) const;
+  std::optional<Work> blocking(Stream stream, std::int64_t position, int depth = 0) const;
 
   // A call that has exceeded its limit; null if there is none. From any thread.
   std::optional<Flight> overdue() const;
@@ -89,8 +87,6 @@ class Flights {
     std::int64_t place = 0;
   };
   bool is_over(const Wait& wait) const;
-  std::optional<Work> blocking(Stream stream, std::int64_t position, int depth) const;
-  Work blocking(std::int64_t number, int depth) const;
 
   Gpu& gpu_;
   mutable std::mutex mutex_;             // guards open_ against the watchdog, which only reads it

@@ -113,7 +113,7 @@ cudaStream_t Gpu::stream(Stream stream) {
   return known;
 }
 
-cudaEvent_t Gpu::take_event() {
+cudaEvent_t Gpu::record(cudaStream_t stream) {
   cudaEvent_t event = nullptr;
   if (events_.empty()) {
     libraries_.check(libraries_.cuda.event_create(&event, cudaEventDefault));
@@ -121,11 +121,6 @@ cudaEvent_t Gpu::take_event() {
     event = events_.back();
     events_.pop_back();
   }
-  return event;
-}
-
-cudaEvent_t Gpu::record(cudaStream_t stream) {
-  cudaEvent_t event = take_event();
   libraries_.check(libraries_.cuda.event_record(event, stream));
   return event;
 }
@@ -150,16 +145,14 @@ void Gpu::load_kernel() {
     const SharedLibrary driver = open_gpu_library("libcuda.so.1");
     int (*load)(void**, const void*) = driver.find("cuModuleLoadData");
     int (*find)(void**, void*, const char*) = driver.find("cuModuleGetFunction");
-    Launch launch = driver.find("cuLaunchKernel");
+    launch_ = driver.find("cuLaunchKernel");
     new_stream();  // makes the runtime create the GPU's context, which the driver's functions need
     void* module = nullptr;
-    if (load(&module, spin_kernel) == 0 && find(&kernel_, module, "spin") == 0) {
-      launch_ = launch;
-    } else {
+    if (load(&module, spin_kernel) != 0 || find(&kernel_, module, "spin") != 0) {
       kernel_ = nullptr;
     }
   } catch (const std::exception&) {
-    kernel_ = nullptr;
+    // there is no kernel
   }
 }
 

@@ -63,9 +63,8 @@ class Gpu {
   cudaStream_t stream(Stream stream);
   cudaStream_t new_stream() const;
   // The caller owns the event until it gives it back, after which it is reused.
-  cudaEvent_t take_event();
-  void give_back(cudaEvent_t event) { events_.push_back(event); }
   cudaEvent_t record(cudaStream_t stream);
+  void give_back(cudaEvent_t event) { events_.push_back(event); }
   bool has_passed(cudaEvent_t event) const;
   // The time between two events that have passed.
   Duration elapsed(cudaEvent_t from, cudaEvent_t to) const;

@@ -92,38 +92,38 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
 
   Work issue(const Op& op) override {
     check(op);
-    Launch launch = begin(op, communicator_of(op, false));
-    NcclGroup& group = *launch.flight.group;
+    NcclGroup& group = communicator_of(op, false);
+    Flight flight = begin(op, group);
     Op launched = op;
     launched.dtype = has_tensor(op.kind) ? op.dtype : nccl_barrier_dtype(traits_of(seat_.torch));
-    group.launch(launched, launch.locate, launch.flight.scratch);
+    group.launch(launched, flight.scratch);
     group.settle_communicator();
-    return end(op, std::move(launch));
+    return end(op, std::move(flight));
   }
 
   std::vector<Work> issue_batch(std::span<const Op> ops) override {
-    std::vector<Launch> launches;
-    std::vector<std::shared_ptr<NcclGroup>> groups;
+    std::vector<Flight> flights;
+    std::vector<NcclGroup*> groups;
     for (const Op& op : ops) {
       check(op);
     }
     for (const Op& op : ops) {
-      groups.push_back(communicator_of(op, true));
+      groups.push_back(&communicator_of(op, true));
     }
     for (std::size_t i = 0; i < ops.size(); ++i) {
-      launches.push_back(begin(ops[i], groups[i]));
+      flights.push_back(begin(ops[i], *groups[i]));
     }
     libraries_.check(libraries_.nccl.group_start());
     for (std::size_t i = 0; i < ops.size(); ++i) {
-      groups[i]->launch(ops[i], launches[i].locate, launches[i].flight.scratch);
+      groups[i]->launch(ops[i], flights[i].scratch);
     }
     libraries_.check(libraries_.nccl.group_end());
     std::vector<Work> works;
-    for (const std::shared_ptr<NcclGroup>& group : groups) {
+    for (NcclGroup* const group : groups) {
       group->settle_communicator();
     }
     for (std::size_t i = 0; i < ops.size(); ++i) {
-      works.push_back(end(ops[i], std::move(launches[i])));
+      works.push_back(end(ops[i], std::move(flights[i])));
     }
     return works;
   }
@@ -214,17 +214,11 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
     Rank rank = -1;  // the rank's own
     bool has_ended = false;
     // By the rank at the other end of a pair; `everybody`: the group's own. Made when they are first needed.
-    std::map<Rank, std::shared_ptr<NcclGroup>> communicators{};
+    std::map<Rank, std::unique_ptr<NcclGroup>> communicators{};
     std::optional<Device> device{};  // of the rank's first call
     Duration timeout = 0;
     std::int64_t collectives = 0;  // launched
     std::int64_t messages = 0;
-  };
-  // A call that is being launched.
-  struct Launch {
-    Flight flight{};
-    NcclGroup::Locate locate{};
-    std::shared_ptr<std::vector<MemoryPool::Block>> staging{};
   };
 
   std::int64_t scaled(Duration duration) const {
@@ -256,11 +250,10 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
       return;
     }
     const bool is_member = member.rank >= 0;
-    const auto part =
-        settled(groups_.front())
-            .split(is_member ? 0 : NcclGroup::no_part, std::max(member.rank, 0), members.size());
+    auto part = settled(groups_.front())
+                    .split(is_member ? 0 : NcclGroup::no_part, std::max(member.rank, 0), members.size());
     if (is_member) {
-      member.communicators[everybody] = part;
+      member.communicators[everybody] = std::move(part);
     }
   }
 
@@ -306,16 +299,16 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
     return id;
   }
 
-  std::shared_ptr<NcclGroup> connect_all(const Member& member) {
+  std::unique_ptr<NcclGroup> connect_all(const Member& member) {
     const std::string key = fmt::format("nccl-{}", member.members->id);
-    return std::make_shared<NcclGroup>(libraries_, *gpu_, exchange_id(key, member.rank == 0), member.rank,
-                                       member.members->size(), [this] { note_connecting(); });
+    return std::make_unique<NcclGroup>(libraries_, *gpu_, *tensors_, exchange_id(key, member.rank == 0),
+                                       member.rank, member.members->size(), [this] { note_connecting(); });
   }
-  std::shared_ptr<NcclGroup> connect_pair(const Member& member, Rank peer) {
+  std::unique_ptr<NcclGroup> connect_pair(const Member& member, Rank peer) {
     const std::string key = fmt::format("nccl-{}-{}:{}", member.members->id, std::min(member.rank, peer),
                                         std::max(member.rank, peer));
-    return NcclGroup::between(libraries_, *gpu_, exchange_id(key, member.rank <= peer), member.rank, peer,
-                              [this] { note_connecting(); });
+    return NcclGroup::between(libraries_, *gpu_, *tensors_, exchange_id(key, member.rank <= peer),
+                              member.rank, peer, [this] { note_connecting(); });
   }
 
   // Earlier launches continue meanwhile.
@@ -329,17 +322,16 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
   // The communicator of a call. Unless groups connect when they are made, it is made now if it does not exist: a
   // message outside a batch uses a communicator of its two ranks, everything else the group's (ProcessGroupNCCL.cpp,
   // pointToPoint).
-  std::shared_ptr<NcclGroup> communicator_of(const Op& op, bool is_in_batch) {
+  NcclGroup& communicator_of(const Op& op, bool is_in_batch) {
     Member& member = groups_[op.group];
     const bool is_of_pair = !seat_.eager && is_point_to_point(op.kind) && !is_in_batch;
-    std::shared_ptr<NcclGroup>& place = member.communicators[is_of_pair ? op.root : everybody];
+    std::unique_ptr<NcclGroup>& place = member.communicators[is_of_pair ? op.root : everybody];
     if (place == nullptr) {
       note_connecting();
-      std::shared_ptr<NcclGroup> made = is_of_pair ? connect_pair(member, op.root) : connect_all(member);
-      place = std::move(made);
+      place = is_of_pair ? connect_pair(member, op.root) : connect_all(member);
       watcher_->connected();
     }
-    return place;
+    return *place;
   }
 
   // Waits for calls in flight first (ProcessGroupNCCL.cpp, shutdown).
@@ -356,55 +348,42 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
   }
 
   void wait_for_calls_of(GroupId id) {
-    wait_on_host([this, id] { return !flights_->any_of(id); }, [this, id] { return flights_->first_of(id); });
-  }
-
-  static TensorList tensors_of(const Op& op) {
-    TensorList all = given_tensors(op);
-    for (const Tensor& tensor : filled_tensors(op)) {
-      all.push_back(tensor);
-    }
-    return all;
+    wait_on_host([this, id] { return !flights_->first_of(id); },
+                 [this, id] { return flights_->first_of(id); });
   }
 
   // The group's stream waits until the caller's stream has got this far (ProcessGroupNCCL.cpp, syncStream).
-  Launch begin(const Op& op, const std::shared_ptr<NcclGroup>& group) {
+  Flight begin(const Op& op, NcclGroup& group) {
     poll();
     tensors_->sweep([this](std::int64_t number) { return flights_->is_over(number); });
-    Launch launch;
-    launch.flight.group = group;
-    launch.flight.stream = op.stream;
-    launch.flight.position = flights_->position(op.stream);
-    launch.flight.is_barrier = op.kind == OpKind::barrier;
-    const std::int64_t number = flights_->next_number() + static_cast<std::int64_t>(launching_++);
-    // Copies to the GPU run on the caller's stream.
-    auto staging = std::make_shared<std::vector<MemoryPool::Block>>();
+    Flight flight;
+    flight.group = &group;
+    flight.stream = op.stream;
+    flight.position = flights_->position(op.stream);
+    flight.is_barrier = op.kind == OpKind::barrier;
+    const std::int64_t number = flights_->next_number() + launching_++;
     const cudaStream_t from = gpu_->stream(op.stream);
-    launch.locate = [this, from, number, staging](Storage& tensor) {
-      return tensors_->use(tensor, from, number, *staging);
-    };
-    launch.staging = staging;
-    for (const Tensor& tensor : tensors_of(op)) {
-      launch.locate(*tensor.storage());  // now, because copies are not part of NCCL's groups
+    for (const TensorList& tensors : {given_tensors(op), filled_tensors(op)}) {
+      for (const Tensor& tensor : tensors) {  // copies them now, because copies are not part of NCCL's groups
+        tensors_->use(*tensor.storage(), from, number, flight.staging);
+      }
     }
     const cudaEvent_t reached = gpu_->record(from);
-    libraries_.check(libraries_.cuda.stream_wait_event(group->stream(), reached, 0));
+    libraries_.check(libraries_.cuda.stream_wait_event(group.stream(), reached, 0));
     gpu_->give_back(reached);  // the wait is for what was recorded
-    launch.flight.begun = gpu_->record(group->stream());
-    return launch;
+    flight.begun = gpu_->record(group.stream());
+    return flight;
   }
 
-  Work end(const Op& op, Launch launch) {
+  Work end(const Op& op, Flight flight) {
     Member& member = groups_[op.group];
-    launch.flight.group->distribute(op, launch.locate, launch.flight.scratch);
+    flight.group->distribute(op, flight.scratch);
     const bool is_message = is_point_to_point(op.kind);
     const std::int64_t seq = is_message ? member.messages++ : member.collectives++;
-    Flight& flight = launch.flight;
     flight.work = is_message ? Work(op.group, op.rank, seq, static_cast<std::uint32_t>(seq))
                              : Work(op.group, op.rank, seq);
     flight.text = describe(op);
     flight.ended = gpu_->record(flight.group->stream());
-    flight.staging = std::move(*launch.staging);
     flight.launched = std::chrono::steady_clock::now();
     flight.limit = std::chrono::nanoseconds(member.timeout);
     const Work work = flight.work;
@@ -475,9 +454,9 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
                         [this, number] { return std::optional(flights_->blocking(number)); }, timeout);
   }
 
-  void wait_for_stream(cudaStream_t stream, const std::function<std::optional<Work>()>& blocking) {
+  void wait_for_stream(cudaStream_t stream) {
     const cudaEvent_t reached = gpu_->record(stream);
-    wait_on_host([&] { return gpu_->has_passed(reached); }, blocking);
+    wait_on_host([&] { return gpu_->has_passed(reached); }, [] { return std::nullopt; });
     gpu_->give_back(reached);
   }
 
@@ -525,7 +504,7 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
     for (int id = 0; id < streams_per_rank; ++id) {
       const Stream stream{static_cast<std::uint8_t>(id)};
       if (flights_->position(stream) > 0) {
-        wait_for_stream(gpu_->stream(stream), [] { return std::nullopt; });
+        wait_for_stream(gpu_->stream(stream));
       }
     }
   }
@@ -538,9 +517,7 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
     if (copies_ == nullptr) {
       copies_ = gpu_->new_stream();
     }
-    tensors_->start_download(storage, copies_);
-    wait_for_stream(copies_, [] { return std::nullopt; });
-    tensors_->finish_download(storage);
+    tensors_->download(storage, copies_, [this] { wait_for_stream(copies_); });
   }
 
   // ---- The watchdog ----
@@ -572,7 +549,7 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
   std::optional<DeviceTensors> tensors_;
   std::optional<Flights> flights_;
   std::deque<Member> groups_;                                            // by GroupId; addresses are stable
-  int launching_ = 0;                                                    // calls between begin() and end()
+  std::int64_t launching_ = 0;                                           // calls between begin() and end()
   std::map<std::pair<std::uint8_t, std::int64_t>, cudaEvent_t> events_;  // by stream and position; not passed
   cudaStream_t copies_ = nullptr;                                        // for copies to the host
   cudaEvent_t epoch_ = nullptr;                                          // null: there is no watcher

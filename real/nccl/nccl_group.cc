@@ -33,29 +33,34 @@ ncclComm_t connect(const NcclLibraries& libraries, const ncclUniqueId& id, Rank 
 
 }  // namespace
 
-NcclGroup::NcclGroup(const NcclLibraries& libraries, Gpu& gpu, ncclComm_t communicator, Rank rank, Rank size,
-                     const Meanwhile& meanwhile)
-    : libraries_(libraries), gpu_(gpu), rank_(rank), size_(size), communicator_(communicator) {
+NcclGroup::NcclGroup(const NcclLibraries& libraries, Gpu& gpu, const DeviceTensors& tensors,
+                     ncclComm_t communicator, Rank rank, Rank size, const Meanwhile& meanwhile)
+    : libraries_(libraries),
+      gpu_(gpu),
+      tensors_(tensors),
+      rank_(rank),
+      size_(size),
+      communicator_(communicator) {
   settle_communicator(meanwhile);
   stream_ = gpu_.new_stream();
 }
 
-NcclGroup::NcclGroup(const NcclLibraries& libraries, Gpu& gpu, const ncclUniqueId& id, Rank rank, Rank size,
-                     const Meanwhile& meanwhile)
-    : NcclGroup(libraries, gpu, connect(libraries, id, rank, size), rank, size, meanwhile) {}
+NcclGroup::NcclGroup(const NcclLibraries& libraries, Gpu& gpu, const DeviceTensors& tensors,
+                     const ncclUniqueId& id, Rank rank, Rank size, const Meanwhile& meanwhile)
+    : NcclGroup(libraries, gpu, tensors, connect(libraries, id, rank, size), rank, size, meanwhile) {}
 
-std::shared_ptr<NcclGroup> NcclGroup::between(const NcclLibraries& libraries, Gpu& gpu,
-                                              const ncclUniqueId& id, Rank rank, Rank peer,
-                                              const Meanwhile& meanwhile) {
-  const auto pair =
-      std::make_shared<NcclGroup>(libraries, gpu, id, rank <= peer ? 0 : 1, rank == peer ? 1 : 2, meanwhile);
+std::unique_ptr<NcclGroup> NcclGroup::between(const NcclLibraries& libraries, Gpu& gpu,
+                                              const DeviceTensors& tensors, const ncclUniqueId& id, Rank rank,
+                                              Rank peer, const Meanwhile& meanwhile) {
+  auto pair = std::make_unique<NcclGroup>(libraries, gpu, tensors, id, rank <= peer ? 0 : 1,
+                                          rank == peer ? 1 : 2, meanwhile);
   pair->is_pair_ = true;
   return pair;
 }
 
 // The part's handle is filled in while this communicator is in progress, and perhaps a little later (NCCLUtils.cpp,
 // NCCLComm::split).
-std::shared_ptr<NcclGroup> NcclGroup::split(int part, Rank rank, Rank size) {
+std::unique_ptr<NcclGroup> NcclGroup::split(int part, Rank rank, Rank size) {
   decltype(ncclCommSplit)* const split = libraries_.nccl.library.find("ncclCommSplit");
   ncclConfig_t config = nonblocking();
   ncclComm_t made = nullptr;
@@ -67,7 +72,7 @@ std::shared_ptr<NcclGroup> NcclGroup::split(int part, Rank rank, Rank size) {
   const std::atomic_ref<ncclComm_t> arriving(made);
   for (Patience patience; arriving.load() == nullptr; patience.pause()) {
   }
-  return std::shared_ptr<NcclGroup>(new NcclGroup(libraries_, gpu_, made, rank, size, {}));
+  return std::unique_ptr<NcclGroup>(new NcclGroup(libraries_, gpu_, tensors_, made, rank, size, {}));
 }
 
 ncclResult_t NcclGroup::state() {
@@ -98,9 +103,7 @@ void NcclGroup::close() {
     libraries_.check(libraries_.nccl.comm_finalize(communicator_));
   }
   settle_communicator();
-  if (communicator_ != nullptr) {
-    libraries_.check(libraries_.nccl.comm_destroy(std::exchange(communicator_, nullptr)));
-  }
+  libraries_.check(libraries_.nccl.comm_destroy(std::exchange(communicator_, nullptr)));
 }
 
 void NcclGroup::abort() {
@@ -127,10 +130,11 @@ void NcclGroup::together(const std::function<void()>& launch) {
   libraries_.check(libraries_.nccl.group_end());
 }
 
-std::vector<NcclGroup::Part> NcclGroup::parts_of(const TensorList& tensors, const Locate& locate) const {
+std::vector<NcclGroup::Part> NcclGroup::parts_of(const TensorList& tensors) const {
   std::vector<Part> parts;
   for (const Tensor& tensor : tensors) {
-    parts.push_back({locate(*tensor.storage()), static_cast<std::size_t>(tensor.storage()->numel)});
+    parts.push_back(
+        {tensors_.address_of(*tensor.storage()), static_cast<std::size_t>(tensor.storage()->numel)});
   }
   return parts;
 }
@@ -172,10 +176,10 @@ void NcclGroup::launch_barrier(Dtype dtype, std::vector<MemoryPool::Block>& scra
 }
 
 // Each tensor is a call of its own; several form an NCCL group.
-void NcclGroup::launch_in_place(const Op& op, const Locate& locate) {
+void NcclGroup::launch_in_place(const Op& op) {
   const NcclApi& nccl = libraries_.nccl;
   const ncclDataType_t type = nccl_type_of(op.dtype);
-  const std::vector<Part> parts = parts_of(filled_tensors(op), locate);
+  const std::vector<Part> parts = parts_of(filled_tensors(op));
   const auto launch_all = [&](ncclRedOp_t reduce) {
     for (const auto& [memory, count] : parts) {
       if (row_of(op.kind).nccl == NcclFunction::broadcast) {
@@ -198,12 +202,12 @@ void NcclGroup::launch_in_place(const Op& op, const Locate& locate) {
 
 // Equal parts go through one tensor with all of them; parts of different sizes are broadcasts in a group
 // (ProcessGroupNCCL::allgather, _broadcast_oop).
-void NcclGroup::launch_gather(const Op& op, const Locate& locate, std::vector<MemoryPool::Block>& scratch) {
+void NcclGroup::launch_gather(const Op& op, std::vector<MemoryPool::Block>& scratch) {
   const NcclApi& nccl = libraries_.nccl;
   const ncclDataType_t type = nccl_type_of(op.dtype);
   const std::size_t element = size_of(op.dtype);
-  const Part own = parts_of(given_tensors(op), locate).front();
-  const std::vector<Part> places = parts_of(filled_tensors(op), locate);
+  const Part own = parts_of(given_tensors(op)).front();
+  const std::vector<Part> places = parts_of(filled_tensors(op));
   if (places.size() == 1 && op.tensors.outputs == nullptr) {
     libraries_.check(
         nccl.all_gather(own.memory, places.front().memory, own.count, type, communicator_, stream_));
@@ -223,13 +227,12 @@ void NcclGroup::launch_gather(const Op& op, const Locate& locate, std::vector<Me
   libraries_.check(nccl.all_gather(own.memory, all.memory, own.count, type, communicator_, stream_));
 }
 
-void NcclGroup::launch_reduce_scatter(const Op& op, const Locate& locate,
-                                      std::vector<MemoryPool::Block>& scratch) {
+void NcclGroup::launch_reduce_scatter(const Op& op, std::vector<MemoryPool::Block>& scratch) {
   const NcclApi& nccl = libraries_.nccl;
   const ncclDataType_t type = nccl_type_of(op.dtype);
   const std::size_t element = size_of(op.dtype);
-  const Part own = parts_of(filled_tensors(op), locate).front();
-  const std::vector<Part> parts = parts_of(given_tensors(op), locate);
+  const Part own = parts_of(filled_tensors(op)).front();
+  const std::vector<Part> parts = parts_of(given_tensors(op));
   with_operator(op, [&](ncclRedOp_t reduce) {
     if (op.uneven) {
       together([&] {
@@ -256,7 +259,7 @@ void NcclGroup::launch_reduce_scatter(const Op& op, const Locate& locate,
 }
 
 // Operations for which NCCL has no function are sends and receives in one group.
-void NcclGroup::launch_messages(const Op& op, const Locate& locate) {
+void NcclGroup::launch_messages(const Op& op) {
   const NcclApi& nccl = libraries_.nccl;
   const ncclDataType_t type = nccl_type_of(op.dtype);
   const std::size_t element = size_of(op.dtype);
@@ -264,8 +267,8 @@ void NcclGroup::launch_messages(const Op& op, const Locate& locate) {
   const bool is_root = op.rank == op.root;
   std::vector<Part> sent(members);
   std::vector<Part> received(members);
-  const std::vector<Part> given = parts_of(given_tensors(op), locate);
-  const std::vector<Part> filled = parts_of(filled_tensors(op), locate);
+  const std::vector<Part> given = parts_of(given_tensors(op));
+  const std::vector<Part> filled = parts_of(filled_tensors(op));
   const Sizes sizes = row_of(op.kind).sizes;
   const std::vector<std::int64_t> equal(members, op.numel);
   if (sizes == Sizes::gathered) {
@@ -297,14 +300,14 @@ void NcclGroup::launch_messages(const Op& op, const Locate& locate) {
   });
 }
 
-void NcclGroup::launch(const Op& op, const Locate& locate, std::vector<MemoryPool::Block>& scratch) {
+void NcclGroup::launch(const Op& op, std::vector<MemoryPool::Block>& scratch) {
   const NcclApi& nccl = libraries_.nccl;
   if (!has_tensor(op.kind)) {
     return launch_barrier(op.dtype, scratch);
   }
   if (is_point_to_point(op.kind)) {
     Storage& tensor = *op.tensors.input;
-    void* const memory = locate(tensor);
+    void* const memory = tensors_.address_of(tensor);
     const auto count = static_cast<std::size_t>(tensor.numel);
     const ncclDataType_t type = nccl_type_of(op.dtype);
     const Rank peer = is_pair_ ? size_ - 1 - rank_ : op.root;
@@ -316,26 +319,25 @@ void NcclGroup::launch(const Op& op, const Locate& locate, std::vector<MemoryPoo
     case NcclFunction::all_reduce:
     case NcclFunction::broadcast:
     case NcclFunction::reduce:
-      return launch_in_place(op, locate);
+      return launch_in_place(op);
     case NcclFunction::all_gather:
-      return launch_gather(op, locate, scratch);
+      return launch_gather(op, scratch);
     case NcclFunction::reduce_scatter:
-      return launch_reduce_scatter(op, locate, scratch);
+      return launch_reduce_scatter(op, scratch);
     case NcclFunction::messages:
-      return launch_messages(op, locate);
+      return launch_messages(op);
     case NcclFunction::none:
       expects(false, "calls about groups and the store are not a communicator's");
   }
 }
 
 // Copies the parts that all_gather has put into one tensor to their places.
-void NcclGroup::distribute(const Op& op, const Locate& locate,
-                           const std::vector<MemoryPool::Block>& scratch) {
+void NcclGroup::distribute(const Op& op, const std::vector<MemoryPool::Block>& scratch) {
   if (row_of(op.kind).nccl != NcclFunction::all_gather || scratch.empty()) {
     return;
   }
   auto* from = static_cast<const std::byte*>(scratch.back().memory);
-  for (const auto& [memory, count] : parts_of(filled_tensors(op), locate)) {
+  for (const auto& [memory, count] : parts_of(filled_tensors(op))) {
     copy(memory, from, count * size_of(op.dtype));
     from += count * size_of(op.dtype);
   }
