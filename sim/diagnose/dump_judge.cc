@@ -319,16 +319,12 @@ Diagnosis judge_log_alone(const JobDump& job) {
 // Ranks whose log says that a recorded call failed. Messages, monitored_barrier and calls about groups are not
 // recorded.
 RankSet failed_by_logs(const JobDump& job) {
-  RankSet failed;
-  for (const LogFact& fact : job.facts) {
+  return ranks_where(job.facts, [](const LogFact& fact) {
     constexpr std::array<std::string_view, 4> unrecorded = {"send", "recv", "monitored_barrier", "group"};
-    const bool is_recorded =
-        std::none_of(unrecorded.begin(), unrecorded.end(),
-                     [&fact](std::string_view word) { return fact.op.find(word) != std::string::npos; });
-    const bool has_failed = fact.kind == LogFact::Kind::gave_up || fact.kind == LogFact::Kind::lost_peer;
-    failed.insert(has_failed && is_recorded ? fact.ranks : RankSet());
-  }
-  return failed;
+    const bool is_recorded = std::ranges::none_of(
+        unrecorded, [&fact](std::string_view word) { return fact.op.find(word) != std::string::npos; });
+    return is_recorded && (fact.kind == LogFact::Kind::gave_up || fact.kind == LogFact::Kind::lost_peer);
+  });
 }
 
 // True if a member of the call's group has a dump, and has not made this call. A collective with a root may be over

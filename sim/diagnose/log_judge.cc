@@ -16,9 +16,7 @@ using Kind = LogFact::Kind;
 
 namespace {
 
-bool has(const std::vector<LogFact>& facts, Kind kind) {
-  return std::any_of(facts.begin(), facts.end(), [kind](const LogFact& fact) { return fact.kind == kind; });
-}
+bool has(const std::vector<LogFact>& facts, Kind kind) { return first_of(facts, kind) != nullptr; }
 
 }  // namespace
 
@@ -40,369 +38,311 @@ bool is_final(const std::vector<LogFact>& facts) {
                            Kind::blamed, Kind::aborted,       Kind::truncated,   Kind::device_error,
                            Kind::ended,  Kind::stopped,       Kind::launched};
   return log_shows_timeout(facts) ||
-         std::any_of(std::begin(ends), std::end(ends), [&facts](Kind kind) { return has(facts, kind); });
+         std::ranges::any_of(ends, [&facts](Kind kind) { return has(facts, kind); });
 }
 
-class LogJudge {
- public:
-  explicit LogJudge(const std::vector<LogFact>& facts) : facts_(facts) {}
+std::vector<const LogFact*> facts_of(const std::vector<LogFact>& facts, Kind kind) {
+  std::vector<const LogFact*> found;
+  for (const LogFact& fact : facts) {
+    if (fact.kind == kind) {
+      found.push_back(&fact);
+    }
+  }
+  return found;
+}
 
-  // Asks the judges in order of how much they prove.
-  std::optional<Diagnosis> judge() const {
-    using Judge = std::optional<Diagnosis> (LogJudge::*)() const;
-    if (std::optional<Diagnosis> diagnosis = fingerprints()) {
-      return diagnosis;
-    }
-    // A rank that raised is missing, too.
-    for (const auto judge : {judge_shared_gpus, judge_models, judge_errors}) {
-      if (std::optional<Diagnosis> diagnosis = judge(facts_)) {
-        return diagnosis;
-      }
-    }
-    const std::optional<Diagnosis> missing = named_as_missing();
-    if (missing && ended_after_naming_others()) {
-      return missing;
-    }
-    if (std::optional<Diagnosis> diagnosis = judge_ends(facts_)) {
-      return diagnosis;
-    }
-    if (missing) {
-      return missing;
-    }
-    if (std::optional<Diagnosis> diagnosis = judge_aborts(facts_)) {
-      return diagnosis;
-    }
-    if (std::optional<Diagnosis> diagnosis = judge_call_lists(facts_)) {
-      if (!is_final(facts_)) {  // a job at work leaves such lists, too
-        diagnosis->confidence = Confidence::low;
-        diagnosis->may_be_healthy = true;
-        diagnosis->would_settle.push_back(
-            "the same logs some time later: a job at work has called more by then");
-      }
-      return diagnosis;
-    }
-    for (const Judge each : {&LogJudge::unreachable, &LogJudge::not_finished}) {
-      if (std::optional<Diagnosis> diagnosis = (this->*each)()) {
-        return diagnosis;
-      }
-    }
-    if (std::optional<Diagnosis> diagnosis = judge_watchdog(facts_)) {
-      return diagnosis;
-    }
-    if (std::optional<Diagnosis> diagnosis = launches()) {
-      return diagnosis;
-    }
-    for (const auto judge : {judge_store_barriers, judge_silence, judge_host_stacks, judge_devices,
-                             judge_logged_errors, judge_nccl_failures, judge_unplaced_errors,
-                             judge_stuck_watchdogs, judge_stopped_job, judge_lost_store}) {
-      if (std::optional<Diagnosis> diagnosis = judge(facts_)) {
-        return diagnosis;
-      }
-    }
+// True if all ranks made equally many calls: then their numbers differ by messages, which DETAIL counts and does not
+// list.
+bool lists_are_equally_long(const std::vector<LogFact>& facts) {
+  std::map<Rank, std::size_t> lengths;
+  for (const LogFact* fact : facts_of(facts, Kind::calls)) {
+    ++lengths[fact->ranks.first()];
+  }
+  return !lengths.empty() && std::ranges::all_of(lengths, [&](const auto& entry) {
+    return entry.second == lengths.begin()->second;
+  });
+}
+
+// For equal calls with different numbers: some rank has made an extra call, or left one out.
+std::optional<Diagnosis> numbers(const std::vector<LogFact>& facts,
+                                 const std::map<Rank, const LogFact*>& last) {
+  std::map<std::int64_t, RankSet> by_seq;
+  for (const auto& [rank, fact] : last) {
+    by_seq[fact->seq].insert(rank);
+  }
+  if (by_seq.size() != 2 || lists_are_equally_long(facts)) {
     return std::nullopt;
   }
-
- private:
-  std::vector<const LogFact*> of(Kind kind) const {
-    std::vector<const LogFact*> found;
-    for (const LogFact& fact : facts_) {
-      if (fact.kind == kind) {
-        found.push_back(&fact);
-      }
-    }
-    return found;
+  const auto& [low, behind] = *by_seq.begin();
+  const auto& [high, ahead] = *by_seq.rbegin();
+  const bool is_extra = ahead.size() < behind.size();
+  const RankSet& odd = is_extra ? ahead : behind;
+  const bool tie = ahead.size() == behind.size();
+  Diagnosis diagnosis =
+      diagnosis_of(is_extra ? FindingKind::extra_collective : FindingKind::skipped_collective,
+                   tie ? Confidence::low : Confidence::medium, odd);
+  diagnosis.finding.tie = tie;
+  set_call(*last.at(odd.first()), {}, diagnosis);
+  diagnosis.finding.headline =
+      fmt::format("{} had made {} calls, and {} {}", ranks_phrase(odd), is_extra ? high : low,
+                  ranks_phrase(is_extra ? behind : ahead), is_extra ? low : high);
+  if (tie) {
+    diagnosis.finding.culprits.insert(is_extra ? behind : ahead);
+    diagnosis.alternatives = {FindingKind::extra_collective};
+    diagnosis.would_settle.push_back("the lines of all ranks: each compares itself with only one other");
   }
+  diagnosis.finding.advice = "look for a branch around a collective that depends on the rank";
+  return diagnosis;
+}
 
-  // Every rank compares itself with another and names it, so the lines of all ranks are put together and counted. The
-  // name is a rank in their group: if the writer's rank in the group differs from its rank in the job, it is unknown
-  // which rank it names.
-  std::optional<Diagnosis> fingerprints() const {
-    const std::vector<const LogFact*> prints = of(Kind::fingerprint);
-    const bool is_subgroup = std::ranges::any_of(prints, [](const LogFact* print) {
-      return !print->group.empty() && print->group != std::to_string(print->ranks.first());
-    });
-    std::map<Rank, const LogFact*> last;
-    for (const LogFact* fact : prints) {
-      if (is_subgroup && fact->group.empty()) {
-        continue;
-      }
-      const LogFact*& known = last[fact->ranks.first()];
-      known = known == nullptr || fact->seq > known->seq ? fact : known;
+// Every rank compares itself with another and names it, so the lines of all ranks are put together and counted. The
+// name is a rank in their group: if the writer's rank in the group differs from its rank in the job, it is unknown
+// which rank it names.
+std::optional<Diagnosis> fingerprints(const std::vector<LogFact>& facts) {
+  const std::vector<const LogFact*> prints = facts_of(facts, Kind::fingerprint);
+  const bool is_subgroup = std::ranges::any_of(prints, [](const LogFact* print) {
+    return !print->group.empty() && print->group != std::to_string(print->ranks.first());
+  });
+  std::map<Rank, const LogFact*> last;
+  for (const LogFact* fact : prints) {
+    if (is_subgroup && fact->group.empty()) {
+      continue;
     }
-    using Call = std::tuple<std::string, std::string, std::string>;
-    std::map<Call, RankSet> calls;
-    for (const auto& [rank, fact] : last) {
-      calls[{fact->op, fact->shape, fact->dtype}].insert(rank);
-    }
-    if (calls.size() == 1) {
-      return numbers(last);
-    }
-    if (calls.empty()) {
-      return std::nullopt;
-    }
-    const Sides sides = sides_of(calls);
-    RankSet odd = sides.odd;
-    const RankSet steady = difference(odd, straying_ranks(facts_));
-    if (sides.tie && !steady.empty() && steady != odd) {
-      odd = difference(odd, steady);
-      Diagnosis diagnosis =
-          disagreement(odd, Confidence::medium, *last.at(odd.first()), *last.at(steady.first()));
-      diagnosis.evidence.push_back(
-          fmt::format("{}: the last call of {} follows on another than ever before, and the others' do not",
-                      last.at(odd.first())->place(), ranks_phrase(odd)));
-      return diagnosis;
-    }
-    Diagnosis diagnosis = disagreement(odd, sides.tie ? Confidence::low : Confidence::high,
-                                       *last.at(sides.other), *last.at(sides.usual));
-    diagnosis.finding.tie = sides.tie;
-    if (sides.tie) {
-      diagnosis.would_settle.push_back("the lines of all ranks: each compares itself with only one other");
-    }
-    return diagnosis;
+    const LogFact*& known = last[fact->ranks.first()];
+    known = known == nullptr || fact->seq > known->seq ? fact : known;
   }
-
-  // True if all ranks made equally many calls: then their numbers differ by messages, which DETAIL counts and does not
-  // list.
-  bool lists_are_equally_long() const {
-    std::map<Rank, std::size_t> lengths;
-    for (const LogFact* fact : of(Kind::calls)) {
-      ++lengths[fact->ranks.first()];
-    }
-    return !lengths.empty() && std::all_of(lengths.begin(), lengths.end(), [&](const auto& entry) {
-      return entry.second == lengths.begin()->second;
-    });
+  using Call = std::tuple<std::string, std::string, std::string>;
+  std::map<Call, RankSet> calls;
+  for (const auto& [rank, fact] : last) {
+    calls[{fact->op, fact->shape, fact->dtype}].insert(rank);
   }
-
-  // For equal calls with different numbers: some rank has made an extra call, or left one out.
-  std::optional<Diagnosis> numbers(const std::map<Rank, const LogFact*>& last) const {
-    std::map<std::int64_t, RankSet> by_seq;
-    for (const auto& [rank, fact] : last) {
-      by_seq[fact->seq].insert(rank);
-    }
-    if (by_seq.size() != 2 || lists_are_equally_long()) {
-      return std::nullopt;
-    }
-    const auto& [low, behind] = *by_seq.begin();
-    const auto& [high, ahead] = *by_seq.rbegin();
-    const bool is_extra = ahead.size() < behind.size();
-    const RankSet& odd = is_extra ? ahead : behind;
-    const bool tie = ahead.size() == behind.size();
+  if (calls.size() == 1) {
+    return numbers(facts, last);
+  }
+  if (calls.empty()) {
+    return std::nullopt;
+  }
+  const Sides sides = sides_of(calls);
+  RankSet odd = sides.odd;
+  const RankSet steady = difference(odd, straying_ranks(facts));
+  if (sides.tie && !steady.empty() && steady != odd) {
+    odd = difference(odd, steady);
     Diagnosis diagnosis =
-        diagnosis_of(is_extra ? FindingKind::extra_collective : FindingKind::skipped_collective,
-                     tie ? Confidence::low : Confidence::medium, odd);
-    diagnosis.finding.tie = tie;
-    set_call(*last.at(odd.first()), {}, diagnosis);
-    diagnosis.finding.headline =
-        fmt::format("{} had made {} calls, and {} {}", ranks_phrase(odd), is_extra ? high : low,
-                    ranks_phrase(is_extra ? behind : ahead), is_extra ? low : high);
-    if (tie) {
-      diagnosis.finding.culprits.insert(is_extra ? behind : ahead);
-      diagnosis.alternatives = {FindingKind::extra_collective};
-      diagnosis.would_settle.push_back("the lines of all ranks: each compares itself with only one other");
-    }
-    diagnosis.finding.advice = "look for a branch around a collective that depends on the rank";
+        disagreement(odd, Confidence::medium, *last.at(odd.first()), *last.at(steady.first()));
+    diagnosis.evidence.push_back(
+        fmt::format("{}: the last call of {} follows on another than ever before, and the others' do not",
+                    last.at(odd.first())->place(), ranks_phrase(odd)));
     return diagnosis;
   }
-
-  // A barrier that gives up on missing ranks ends the processes of the ranks that came. That is how the job ended, not
-  // why.
-  bool ended_after_naming_others() const {
-    const RankSet missing = ranks_with(facts_, Kind::barrier_missing);
-    const RankSet ended = ranks_with(facts_, Kind::ended);
-    return !missing.empty() && !ended.meets(missing);
+  Diagnosis diagnosis = disagreement(odd, sides.tie ? Confidence::low : Confidence::high,
+                                     *last.at(sides.other), *last.at(sides.usual));
+  diagnosis.finding.tie = sides.tie;
+  if (sides.tie) {
+    diagnosis.would_settle.push_back("the lines of all ranks: each compares itself with only one other");
   }
+  return diagnosis;
+}
 
-  std::optional<Diagnosis> named_as_missing() const {
-    for (const Kind kind : {Kind::barrier_missing, Kind::not_joined}) {
-      const std::vector<const LogFact*> facts = of(kind);
-      if (facts.empty()) {
-        continue;
-      }
-      const RankSet named = ranks_with(facts_, kind);
-      RankSet missing = difference(named, waited_themselves(facts_));
-      const RankSet waited = difference(named, missing);
-      if (missing.empty()) {
-        continue;  // each of them waits for another, and the calls that they wait in say more
-      }
-      const RankSet beyond = beyond_another_of(missing);
-      missing = difference(missing, beyond);
-      Diagnosis diagnosis = diagnosis_of(FindingKind::stuck_host,
-                                         beyond.empty() ? Confidence::medium : Confidence::low, missing);
-      diagnosis.alternatives = {FindingKind::early_exit, FindingKind::crashed_rank};
-      set_call(*facts.front(), missing, diagnosis);
-      diagnosis.finding.headline =
-          fmt::format("{} did not reach {}", ranks_phrase(missing), call_text(*facts.front()));
-      diagnosis.finding.cause =
-          facts.front()->op == "init_process_group"  // `watch` has seen them wait
-              ? fmt::format("the others reached it and wait for {}", is_plural(missing) ? "them" : "it")
-              : "the others reached it and waited until the timeout";
-      diagnosis.finding.advice = look_at(missing);
-      if (const LogFact& fact = *facts.front(); !fact.text.empty()) {
-        diagnosis.finding.kind = FindingKind::crashed_rank;
-        diagnosis.alternatives = {FindingKind::early_exit};
-        diagnosis.finding.cause =
-            fmt::format("the others reached it, and found the process gone: {}", fact.text);
-      }
-      diagnosis.evidence.push_back(fmt::format("{} names {}", facts.front()->place(), ranks_phrase(missing)));
-      if (!beyond.empty()) {
-        diagnosis.evidence.push_back(
-            fmt::format("{} did not arrive either, and made a call that {} never made", ranks_phrase(beyond),
-                        ranks_phrase(missing)));
-      }
-      if (!waited.empty()) {
-        diagnosis.evidence.push_back(fmt::format(
-            "{} did not arrive either, and waited for others until the timeout", ranks_phrase(waited)));
-      }
-      diagnosis.would_settle.push_back(fmt::format("the log or the host stack of {}", ranks_phrase(missing)));
-      doubt_calls_with_roots(facts_, missing, diagnosis);
-      return diagnosis;
+// Those of `ranks` that made all calls of another one of them and then more: they may wait for it.
+RankSet beyond_another_of(const std::vector<LogFact>& facts, const RankSet& ranks) {
+  using Calls = std::vector<std::tuple<std::string, std::string, std::int64_t>>;
+  std::map<Rank, Calls> lists;
+  for (const LogFact* fact : facts_of(facts, Kind::calls)) {
+    if (ranks.contains(fact->ranks.first())) {
+      lists[fact->ranks.first()].emplace_back(fact->op, fact->shape, fact->seq);
     }
+  }
+  RankSet beyond;
+  for (const auto& [rank, list] : lists) {
+    const bool goes_on_after = std::ranges::any_of(lists, [&list](const auto& other) {
+      return other.second.size() < list.size() &&
+             std::equal(other.second.begin(), other.second.end(), list.begin());
+    });
+    beyond.insert(goes_on_after ? RankSet{rank} : RankSet());
+  }
+  return beyond;
+}
+
+std::optional<Diagnosis> named_as_missing(const std::vector<LogFact>& facts) {
+  for (const Kind kind : {Kind::barrier_missing, Kind::not_joined}) {
+    const LogFact* first = first_of(facts, kind);
+    if (first == nullptr) {
+      continue;
+    }
+    const RankSet named = ranks_with(facts, kind);
+    RankSet missing = difference(named, waited_themselves(facts));
+    const RankSet waited = difference(named, missing);
+    if (missing.empty()) {
+      continue;  // each of them waits for another, and the calls that they wait in say more
+    }
+    const RankSet beyond = beyond_another_of(facts, missing);
+    missing = difference(missing, beyond);
+    Diagnosis diagnosis =
+        diagnosis_of(FindingKind::stuck_host, beyond.empty() ? Confidence::medium : Confidence::low, missing);
+    diagnosis.alternatives = {FindingKind::early_exit, FindingKind::crashed_rank};
+    set_call(*first, missing, diagnosis);
+    diagnosis.finding.headline = fmt::format("{} did not reach {}", ranks_phrase(missing), call_text(*first));
+    diagnosis.finding.cause =
+        first->op == "init_process_group"  // `watch` has seen them wait
+            ? fmt::format("the others reached it and wait for {}", is_plural(missing) ? "them" : "it")
+            : "the others reached it and waited until the timeout";
+    diagnosis.finding.advice = look_at(missing);
+    if (!first->text.empty()) {
+      diagnosis.finding.kind = FindingKind::crashed_rank;
+      diagnosis.alternatives = {FindingKind::early_exit};
+      diagnosis.finding.cause =
+          fmt::format("the others reached it, and found the process gone: {}", first->text);
+    }
+    diagnosis.evidence.push_back(fmt::format("{} names {}", first->place(), ranks_phrase(missing)));
+    if (!beyond.empty()) {
+      diagnosis.evidence.push_back(fmt::format("{} did not arrive either, and made a call that {} never made",
+                                               ranks_phrase(beyond), ranks_phrase(missing)));
+    }
+    if (!waited.empty()) {
+      diagnosis.evidence.push_back(fmt::format(
+          "{} did not arrive either, and waited for others until the timeout", ranks_phrase(waited)));
+    }
+    diagnosis.would_settle.push_back(fmt::format("the log or the host stack of {}", ranks_phrase(missing)));
+    doubt_calls_with_roots(facts, missing, diagnosis);
+    return diagnosis;
+  }
+  return std::nullopt;
+}
+
+// A barrier that gives up on missing ranks ends the processes of the ranks that came. That is how the job ended, not
+// why.
+std::optional<Diagnosis> named_before_the_end(const std::vector<LogFact>& facts) {
+  const RankSet missing = ranks_with(facts, Kind::barrier_missing);
+  const bool ended_others = !missing.empty() && !ranks_with(facts, Kind::ended).meets(missing);
+  return ended_others ? named_as_missing(facts) : std::nullopt;
+}
+
+std::optional<Diagnosis> not_finished(const std::vector<LogFact>& facts) {
+  const RankSet ranks = ranks_with(facts, Kind::not_finished);
+  if (ranks.empty()) {
     return std::nullopt;
   }
+  const LogFact& fact = *first_of(facts, Kind::not_finished);
+  Diagnosis diagnosis = diagnosis_of(FindingKind::stuck_device, Confidence::low, ranks);
+  diagnosis.alternatives = {FindingKind::op_type_mismatch, FindingKind::size_mismatch};
+  set_call(fact, {}, diagnosis);
+  diagnosis.finding.headline =
+      fmt::format("{} made {}, and it did not end there", ranks_phrase(ranks), call_text(fact));
+  diagnosis.finding.cause = "the report of torch's watchdog says that this kept the others waiting";
+  diagnosis.finding.advice = fmt::format(
+      "compare the call of {} with that of the others; look for device errors "
+      "(Xid, ECC, CUDA)",
+      ranks_phrase(ranks));
+  diagnosis.evidence.push_back(fmt::format("{} names {}", fact.place(), ranks_phrase(ranks)));
+  return diagnosis;
+}
 
-  // Those of `ranks` that made all calls of another one of them and then more: they may wait for it.
-  RankSet beyond_another_of(const RankSet& ranks) const {
-    using Calls = std::vector<std::tuple<std::string, std::string, std::int64_t>>;
-    std::map<Rank, Calls> lists;
-    for (const LogFact* fact : of(Kind::calls)) {
-      if (ranks.contains(fact->ranks.first())) {
-        lists[fact->ranks.first()].emplace_back(fact->op, fact->shape, fact->seq);
-      }
-    }
-    RankSet beyond;
-    for (const auto& [rank, list] : lists) {
-      const bool goes_on_after = std::any_of(lists.begin(), lists.end(), [&list](const auto& other) {
-        return other.second.size() < list.size() &&
-               std::equal(other.second.begin(), other.second.end(), list.begin());
-      });
-      if (goes_on_after) {
-        beyond.insert(RankSet{rank});
-      }
-    }
-    return beyond;
+std::optional<Diagnosis> unreachable(const std::vector<LogFact>& facts) {
+  RankSet silent;
+  RankSet dead;
+  std::string place;
+  for (const LogFact* fact : facts_of(facts, Kind::unreachable)) {
+    (fact->text.empty() ? dead : silent).insert(fact->ranks);
+    place = place.empty() ? fact->place() : place;
   }
+  const RankSet& ranks = dead.empty() ? silent : dead;
+  if (ranks.empty()) {
+    return std::nullopt;
+  }
+  // RAS asks along a chain of processes: some may not be heard because another one is gone.
+  const Confidence confidence = dead.empty() ? Confidence::low : Confidence::medium;
+  Diagnosis diagnosis = diagnosis_of(FindingKind::crashed_rank, confidence, ranks);
+  diagnosis.finding.headline = fmt::format("{} no longer {} NCCL's health check", ranks_phrase(ranks),
+                                           is_plural(ranks) ? "answer" : "answers");
+  diagnosis.finding.cause = "the process has ended, or its node cannot be reached";
+  diagnosis.finding.advice =
+      fmt::format("read the log of {} for an exception or a signal", ranks_phrase(ranks));
+  diagnosis.evidence.push_back(fmt::format("{} lists {} as missing", place, ranks_phrase(ranks)));
+  if (dead.empty()) {
+    diagnosis.would_settle.push_back(
+        "the same query some seconds later: RAS gives up ranks that stay silent");
+  }
+  return diagnosis;
+}
 
-  std::optional<Diagnosis> not_finished() const {
-    const RankSet ranks = ranks_with(facts_, Kind::not_finished);
-    if (ranks.empty()) {
-      return std::nullopt;
+// Communicators of some ranks: NCCL numbers those from 0, too. Those that do not answer are named first.
+std::optional<Diagnosis> launches_of_parts(const std::vector<LogFact>& facts) {
+  Diagnosis diagnosis = undecided();
+  const auto list_unplaced = [&](Kind kind) {
+    for (const LogFact* fact : facts_of(facts, kind)) {
+      if (!fact->text.empty() && fact->ranks.empty()) {
+        diagnosis.evidence.push_back(
+            fmt::format("{}: communicator {}: {}", fact->place(), fact->group, fact->text));
+      }
     }
-    const LogFact& fact = *of(Kind::not_finished).front();
-    Diagnosis diagnosis = diagnosis_of(FindingKind::stuck_device, Confidence::low, ranks);
-    diagnosis.alternatives = {FindingKind::op_type_mismatch, FindingKind::size_mismatch};
-    set_call(fact, {}, diagnosis);
+  };
+  list_unplaced(Kind::unreachable);
+  const bool are_silent = !diagnosis.evidence.empty();
+  list_unplaced(Kind::launched);
+  if (diagnosis.evidence.empty()) {
+    return std::nullopt;
+  }
+  diagnosis.finding.headline =
+      fmt::format("members of communicators {}, and NCCL RAS does not say which ranks of the job they are",
+                  are_silent ? "do not answer" : "have launched different numbers of collectives");
+  diagnosis.would_settle = {
+      "the same in JSON, which lists the processes of all communicators (ncclras -f json)",
+      "the host stacks of these processes (py-spy dump)"};
+  return diagnosis;
+}
+
+// RAS counts launches per communicator and names a few ranks: sometimes those behind, sometimes those ahead.
+std::optional<Diagnosis> launches(const std::vector<LogFact>& facts) {
+  std::map<std::string, std::map<std::int64_t, RankSet>> communicators;
+  std::map<std::string, std::string> places;
+  for (const LogFact* fact : facts_of(facts, Kind::launched)) {
+    communicators[fact->group][fact->seq].insert(fact->ranks);
+    places.emplace(fact->group, fact->place());
+  }
+  for (const auto& [name, counts] : communicators) {
+    if (counts.size() < 2) {
+      continue;
+    }
+    RankSet behind;
+    RankSet ahead;
+    for (const auto& [seq, ranks] : counts) {
+      (seq < counts.rbegin()->first ? behind : ahead).insert(ranks);
+    }
+    const bool names_the_late = !behind.empty() && (ahead.empty() || behind.size() <= ahead.size());
+    const RankSet& odd = names_the_late ? behind : ahead;
+    if (odd.empty()) {
+      continue;
+    }
+    Diagnosis diagnosis = diagnosis_of(
+        names_the_late ? FindingKind::stuck_host : FindingKind::extra_collective, Confidence::low, odd);
+    diagnosis.may_be_healthy = !log_shows_timeout(facts);
+    diagnosis.alternatives = {names_the_late ? FindingKind::straggler : FindingKind::stuck_host};
     diagnosis.finding.headline =
-        fmt::format("{} made {}, and it did not end there", ranks_phrase(ranks), call_text(fact));
-    diagnosis.finding.cause = "the report of torch's watchdog says that this kept the others waiting";
-    diagnosis.finding.advice = fmt::format(
-        "compare the call of {} with that of the others; look for device errors "
-        "(Xid, ECC, CUDA)",
-        ranks_phrase(ranks));
-    diagnosis.evidence.push_back(fmt::format("{} names {}", fact.place(), ranks_phrase(ranks)));
+        names_the_late ? fmt::format("{} launched fewer collectives than the others", ranks_phrase(odd))
+                       : fmt::format("{} launched a collective that the others have not", ranks_phrase(odd));
+    diagnosis.finding.cause =
+        fmt::format("the others have launched {} on communicator {}",
+                    names_the_late ? counts.rbegin()->first : counts.begin()->first, name);
+    diagnosis.finding.advice = fmt::format("inspect the host stack of {}", ranks_phrase(odd));
+    diagnosis.group_name = name;
+    diagnosis.evidence.push_back(fmt::format("{}: NCCL RAS counts launches per rank", places.at(name)));
+    diagnosis.would_settle.push_back(
+        "the same query some seconds later: ranks that are only slow have moved on");
     return diagnosis;
   }
+  return launches_of_parts(facts);
+}
 
-  std::optional<Diagnosis> unreachable() const {
-    RankSet silent;
-    RankSet dead;
-    std::string place;
-    for (const LogFact* fact : of(Kind::unreachable)) {
-      (fact->text.empty() ? dead : silent).insert(fact->ranks);
-      place = place.empty() ? fact->place() : place;
-    }
-    const RankSet& ranks = dead.empty() ? silent : dead;
-    if (ranks.empty()) {
-      return std::nullopt;
-    }
-    // RAS asks along a chain of processes: some may not be heard because another one is gone.
-    const Confidence confidence = dead.empty() ? Confidence::low : Confidence::medium;
-    Diagnosis diagnosis = diagnosis_of(FindingKind::crashed_rank, confidence, ranks);
-    diagnosis.finding.headline = fmt::format("{} no longer {} NCCL's health check", ranks_phrase(ranks),
-                                             is_plural(ranks) ? "answer" : "answers");
-    diagnosis.finding.cause = "the process has ended, or its node cannot be reached";
-    diagnosis.finding.advice =
-        fmt::format("read the log of {} for an exception or a signal", ranks_phrase(ranks));
-    diagnosis.evidence.push_back(fmt::format("{} lists {} as missing", place, ranks_phrase(ranks)));
-    if (dead.empty()) {
-      diagnosis.would_settle.push_back(
-          "the same query some seconds later: RAS gives up ranks that stay silent");
-    }
-    return diagnosis;
+// Lists of calls that end differently. A job at work leaves such lists, too.
+std::optional<Diagnosis> call_lists(const std::vector<LogFact>& facts) {
+  std::optional<Diagnosis> diagnosis = judge_call_lists(facts);
+  if (diagnosis && !is_final(facts)) {
+    diagnosis->confidence = Confidence::low;
+    diagnosis->may_be_healthy = true;
+    diagnosis->would_settle.push_back("the same logs some time later: a job at work has called more by then");
   }
-
-  // RAS counts launches per communicator and names a few ranks: sometimes those behind, sometimes those ahead.
-  std::optional<Diagnosis> launches() const {
-    std::map<std::string, std::map<std::int64_t, std::pair<std::int64_t, RankSet>>> communicators;
-    std::map<std::string, std::string> places;
-    for (const LogFact* fact : of(Kind::launched)) {
-      auto& [count, ranks] = communicators[fact->group][fact->seq];
-      count += fact->count;
-      ranks.insert(fact->ranks);
-      places.emplace(fact->group, fact->place());
-    }
-    for (const auto& [name, counts] : communicators) {
-      if (counts.size() < 2) {
-        continue;
-      }
-      RankSet behind;
-      RankSet ahead;
-      for (const auto& [seq, entry] : counts) {
-        (seq < counts.rbegin()->first ? behind : ahead).insert(entry.second);
-      }
-      const bool names_the_late = !behind.empty() && (ahead.empty() || behind.size() <= ahead.size());
-      const RankSet& odd = names_the_late ? behind : ahead;
-      if (odd.empty()) {
-        continue;
-      }
-      Diagnosis diagnosis = diagnosis_of(
-          names_the_late ? FindingKind::stuck_host : FindingKind::extra_collective, Confidence::low, odd);
-      diagnosis.may_be_healthy = !log_shows_timeout(facts_);
-      diagnosis.alternatives = {names_the_late ? FindingKind::straggler : FindingKind::stuck_host};
-      diagnosis.finding.headline =
-          names_the_late
-              ? fmt::format("{} launched fewer collectives than the others", ranks_phrase(odd))
-              : fmt::format("{} launched a collective that the others have not", ranks_phrase(odd));
-      diagnosis.finding.cause =
-          fmt::format("the others have launched {} on communicator {}",
-                      names_the_late ? counts.rbegin()->first : counts.begin()->first, name);
-      diagnosis.finding.advice = fmt::format("inspect the host stack of {}", ranks_phrase(odd));
-      diagnosis.group_name = name;
-      diagnosis.evidence.push_back(fmt::format("{}: NCCL RAS counts launches per rank", places.at(name)));
-      diagnosis.would_settle.push_back(
-          "the same query some seconds later: ranks that are only slow have moved on");
-      return diagnosis;
-    }
-    return launches_of_parts();
-  }
-
-  // Communicators of some ranks: NCCL numbers those from 0, too. Those that do not answer are named first.
-  std::optional<Diagnosis> launches_of_parts() const {
-    Diagnosis diagnosis = undecided();
-    const auto list_unplaced = [&](Kind kind) {
-      for (const LogFact* fact : of(kind)) {
-        if (!fact->text.empty() && fact->ranks.empty()) {
-          diagnosis.evidence.push_back(
-              fmt::format("{}: communicator {}: {}", fact->place(), fact->group, fact->text));
-        }
-      }
-    };
-    list_unplaced(Kind::unreachable);
-    const bool are_silent = !diagnosis.evidence.empty();
-    list_unplaced(Kind::launched);
-    if (diagnosis.evidence.empty()) {
-      return std::nullopt;
-    }
-    diagnosis.finding.headline =
-        fmt::format("members of communicators {}, and NCCL RAS does not say which ranks of the job they are",
-                    are_silent ? "do not answer" : "have launched different numbers of collectives");
-    diagnosis.would_settle = {
-        "the same in JSON, which lists the processes of all communicators (ncclras -f json)",
-        "the host stacks of these processes (py-spy dump)"};
-    return diagnosis;
-  }
-
-  const std::vector<LogFact>& facts_;
-};
+  return diagnosis;
+}
 
 bool is_open(const Diagnosis& diagnosis) {
   return diagnosis.confidence == Confidence::low || diagnosis.finding.tie ||
@@ -411,7 +351,37 @@ bool is_open(const Diagnosis& diagnosis) {
 
 }  // namespace
 
-std::optional<Diagnosis> judge_log(const std::vector<LogFact>& facts) { return LogJudge(facts).judge(); }
+// Asks the judges in order of how much they prove.
+std::optional<Diagnosis> judge_log(const std::vector<LogFact>& facts) {
+  for (const auto judge : {fingerprints,
+                           judge_shared_gpus,
+                           judge_models,
+                           judge_errors,  // a rank that raised is missing, too
+                           named_before_the_end,
+                           judge_ends,
+                           named_as_missing,
+                           judge_aborts,
+                           call_lists,
+                           unreachable,
+                           not_finished,
+                           judge_watchdog,
+                           launches,
+                           judge_store_barriers,
+                           judge_silence,
+                           judge_host_stacks,
+                           judge_devices,
+                           judge_logged_errors,
+                           judge_nccl_failures,
+                           judge_unplaced_errors,
+                           judge_stuck_watchdogs,
+                           judge_stopped_job,
+                           judge_lost_store}) {
+    if (std::optional<Diagnosis> diagnosis = judge(facts)) {
+      return diagnosis;
+    }
+  }
+  return std::nullopt;
+}
 
 namespace {
 

@@ -17,30 +17,22 @@
 
 namespace rollcall::check {
 
+const LogFact* first_of(const std::vector<LogFact>& facts, LogFact::Kind kind) {
+  const auto place = std::ranges::find(facts, kind, &LogFact::kind);
+  return place == facts.end() ? nullptr : &*place;
+}
+
 RankSet ranks_with(const std::vector<LogFact>& facts, LogFact::Kind kind) {
-  RankSet ranks;
-  for (const LogFact& fact : facts) {
-    if (fact.kind == kind) {
-      ranks.insert(fact.ranks);
-    }
-  }
-  return ranks;
+  return ranks_where(facts, [kind](const LogFact& fact) { return fact.kind == kind; });
 }
 
 RankSet ranks_with(const std::vector<LogFact>& facts, std::initializer_list<LogFact::Kind> kinds) {
-  RankSet ranks;
-  for (const LogFact::Kind kind : kinds) {
-    ranks.insert(ranks_with(facts, kind));
-  }
-  return ranks;
+  return ranks_where(
+      facts, [kinds](const LogFact& fact) { return std::ranges::find(kinds, fact.kind) != kinds.end(); });
 }
 
 RankSet ranks_in_calls(const std::vector<LogFact>& facts) {
-  RankSet ranks;
-  for (const LogFact& fact : facts) {
-    ranks.insert(fact.is_stack_in_call() ? fact.ranks : RankSet());
-  }
-  return ranks;
+  return ranks_where(facts, &LogFact::is_stack_in_call);
 }
 
 RankSet ranks_in_no_call(const std::vector<LogFact>& facts) {
@@ -57,12 +49,6 @@ RankSet alive_ranks(const std::vector<LogFact>& facts) {
 namespace {
 
 using Kind = LogFact::Kind;
-
-const LogFact* first_of(const std::vector<LogFact>& facts, Kind kind) {
-  const auto place =
-      std::find_if(facts.begin(), facts.end(), [kind](const LogFact& fact) { return fact.kind == kind; });
-  return place == facts.end() ? nullptr : &*place;
-}
 
 // The calls of a rank in its log, in order.
 struct LoggedCalls {
@@ -109,7 +95,7 @@ std::map<Rank, LoggedCalls> lists_in(const std::vector<LogFact>& facts) {
 }
 
 bool has_groups_in(const std::map<Rank, LoggedCalls>& lists) {
-  return std::any_of(lists.begin(), lists.end(), [](const auto& entry) { return entry.second.has_groups; });
+  return std::ranges::any_of(lists, [](const auto& entry) { return entry.second.has_groups; });
 }
 
 // For calls of several groups, which the lines do not name: finds the one rank that made fewer calls than any other.
@@ -198,18 +184,21 @@ const LogFact* first_about(const std::vector<LogFact>& facts, Kind kind, const R
   return place == facts.end() ? nullptr : &*place;
 }
 
+// True if a line that passes the test comes before that of `fact` in the same file.
+template <typename Test>
+bool comes_after(const std::vector<LogFact>& facts, const LogFact& fact, const Test& test) {
+  return std::ranges::any_of(facts, [&](const LogFact& other) {
+    return other.file == fact.file && other.line < fact.line && test(other);
+  });
+}
+
 // Without ranks whose error came after a call of theirs had timed out: it is about the end of that call.
 RankSet raised_first(const std::vector<LogFact>& facts) {
-  RankSet ranks;
-  for (const LogFact& error : facts) {
-    const bool follows =
-        error.kind == Kind::raised && std::ranges::any_of(facts, [&error](const LogFact& late) {
-          return late.kind == Kind::timed_out && late.ranks == error.ranks && late.file == error.file &&
-                 late.line < error.line;
-        });
-    ranks.insert(error.kind == Kind::raised && !follows ? error.ranks : RankSet());
-  }
-  return ranks;
+  return ranks_where(facts, [&facts](const LogFact& error) {
+    return error.kind == Kind::raised && !comes_after(facts, error, [&error](const LogFact& late) {
+             return late.kind == Kind::timed_out && late.ranks == error.ranks;
+           });
+  });
 }
 
 }  // namespace
@@ -223,13 +212,13 @@ Diagnosis undecided() {
 bool is_message(const std::string& op) {
   constexpr std::array<std::string_view, 7> messages = {
       "send", "recv", "isend", "irecv", "batch_isend_irecv", "send_object_list", "recv_object_list"};
-  return std::find(messages.begin(), messages.end(), op) != messages.end();
+  return std::ranges::find(messages, op) != messages.end();
 }
 
 bool is_about_groups(const std::string& op) {
   constexpr std::array<std::string_view, 5> calls = {"new_group", "split_group", "new_subgroups",
                                                      "new_subgroups_by_enumeration", "init_process_group"};
-  return std::find(calls.begin(), calls.end(), op) != calls.end();
+  return std::ranges::find(calls, op) != calls.end();
 }
 
 void set_op(const std::string& op, const RankSet& waiting, const RankSet& missing, Diagnosis& diagnosis) {
@@ -376,15 +365,12 @@ constexpr const char* advice_for_early_exit =
 
 // Without ranks whose programs ended after a call had timed out somewhere: they follow from that.
 RankSet left_first(const std::vector<LogFact>& facts) {
-  RankSet ranks;
-  for (const LogFact& left : facts) {
-    const bool follows = left.kind == Kind::left && std::ranges::any_of(facts, [&left](const LogFact& late) {
-                           return (late.kind == Kind::timed_out || late.kind == Kind::told_of_timeout) &&
-                                  late.file == left.file && late.line < left.line;
-                         });
-    ranks.insert(left.kind == Kind::left && !follows ? left.ranks : RankSet());
-  }
-  return ranks;
+  const auto has_timed_out = [](const LogFact& late) {
+    return late.kind == Kind::timed_out || late.kind == Kind::told_of_timeout;
+  };
+  return ranks_where(facts, [&](const LogFact& left) {
+    return left.kind == Kind::left && !comes_after(facts, left, has_timed_out);
+  });
 }
 
 // All programs end some day. One that ended while others waited is missing.
@@ -482,12 +468,9 @@ std::optional<Diagnosis> judge_aborts(const std::vector<LogFact>& facts) {
 }
 
 RankSet waited_themselves(const std::vector<LogFact>& facts) {
-  RankSet ranks;
-  for (const LogFact& fact : facts) {
-    const bool is_listed = !fact.op.empty() && !is_message(fact.op);
-    ranks.insert(fact.kind == Kind::gave_up && !is_listed ? fact.ranks : RankSet());
-  }
-  return ranks;
+  return ranks_where(facts, [](const LogFact& fact) {
+    return fact.kind == Kind::gave_up && (fact.op.empty() || is_message(fact.op));
+  });
 }
 
 namespace {
@@ -630,14 +613,14 @@ std::optional<Diagnosis> judge_different_calls(const std::vector<LogFact>& facts
       by_op[fact.op].insert(fact.ranks);
     }
   }
-  const bool is_known = std::none_of(by_op.begin(), by_op.end(), [](const auto& entry) {
+  const bool is_known = std::ranges::none_of(by_op, [](const auto& entry) {
     return entry.first.empty() || is_message(entry.first) || is_about_groups(entry.first);
   });
   if (!is_known || by_op.size() < 2) {
     return std::nullopt;
   }
-  const auto fewer = [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); };
-  const auto most = std::max_element(by_op.begin(), by_op.end(), fewer);
+  const auto most =
+      std::ranges::max_element(by_op, {}, [](const auto& entry) { return entry.second.size(); });
   const RankSet odd = difference(failed, most->second);
   if (odd.size() >= most->second.size()) {
     return std::nullopt;
@@ -680,10 +663,7 @@ Diagnosis logged_before_others_failed(const LogFact& error, const RankSet& ranks
 
 // Ranks that waited say so when they, or others, give up; a rank that did not make the call has nothing to report.
 std::optional<Diagnosis> judge_silence(const std::vector<LogFact>& facts) {
-  const RankSet lost = ranks_with(facts, Kind::lost_peer);
-  const RankSet late = ranks_with(facts, Kind::gave_up);
-  RankSet failed = lost;
-  failed.insert(late);
+  const RankSet failed = ranks_with(facts, {Kind::lost_peer, Kind::gave_up});
   RankSet known = ranks_with(facts, Kind::wrote);
   const bool is_launchers =  // of one process: the others are not silent
       known.empty() && !failed.empty() && ranks_with(facts, Kind::first_to_fail).contains(failed);
@@ -698,7 +678,7 @@ std::optional<Diagnosis> judge_silence(const std::vector<LogFact>& facts) {
     return place == facts.end() ? nullptr : &*place;
   };
   // Where ranks gave up waiting, those that lost a peer may have lost one of these.
-  const bool is_gone = late.empty();
+  const bool is_gone = ranks_with(facts, Kind::gave_up).empty();
   RankSet silent = difference(difference(known, failed), ranks_with(facts, Kind::named_missing));
   if (is_gone) {
     silent = difference(silent, ranks_with(facts, Kind::outlived));
@@ -708,10 +688,7 @@ std::optional<Diagnosis> judge_silence(const std::vector<LogFact>& facts) {
     return logged_before_others_failed(*first_of(facts, Kind::logged), silent, failed);
   }
   if (silent.empty()) {
-    const std::vector<Rank> all = failed.to_vector();
-    const bool are_messages =
-        std::all_of(all.begin(), all.end(), [&](Rank rank) { return is_message(op_of(rank)->op); });
-    if (!are_messages) {
+    if (!std::ranges::all_of(failed.to_vector(), [&](Rank rank) { return is_message(op_of(rank)->op); })) {
       return judge_different_calls(facts, failed);
     }
     Diagnosis diagnosis = diagnosis_of(FindingKind::p2p_mismatch, Confidence::low, failed);

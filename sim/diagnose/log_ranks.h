@@ -3,6 +3,7 @@
 // Compares the logs and stacks of ranks: which ranks raised, were killed, are silent while others report errors, have a
 // list of calls that ends early, or are elsewhere in their program.
 
+#include <functional>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -20,6 +21,19 @@ inline constexpr const char* dumps_would_say =
 
 inline constexpr const char* advice_on_new_group =
     "call new_group on every rank, members or not, with the same ranks and in one order";
+
+// Null if there is none.
+const LogFact* first_of(const std::vector<LogFact>& facts, LogFact::Kind kind);
+
+// The ranks of the facts that pass the test.
+template <typename Test>
+RankSet ranks_where(const std::vector<LogFact>& facts, const Test& test) {
+  RankSet ranks;
+  for (const LogFact& fact : facts) {
+    ranks.insert(std::invoke(test, fact) ? fact.ranks : RankSet());
+  }
+  return ranks;
+}
 
 RankSet ranks_with(const std::vector<LogFact>& facts, LogFact::Kind kind);
 RankSet ranks_with(const std::vector<LogFact>& facts, std::initializer_list<LogFact::Kind> kinds);

@@ -89,27 +89,22 @@ Diagnosis differing(const Models& models, const std::map<std::int64_t, RankSet>&
 }  // namespace
 
 RankSet ranks_that_compared(const std::vector<LogFact>& facts) {
-  RankSet ranks;
-  for (const LogFact& fact : facts) {
-    ranks.insert(fact.kind == Kind::model && fact.text.empty() ? fact.ranks : RankSet());
-  }
-  return ranks;
+  return ranks_where(facts,
+                     [](const LogFact& fact) { return fact.kind == Kind::model && fact.text.empty(); });
 }
 
 std::optional<Diagnosis> judge_shared_gpus(const std::vector<LogFact>& facts) {
-  const auto first = std::ranges::find(facts, Kind::shared_gpu, &LogFact::kind);
-  if (first == facts.end()) {
+  const LogFact* first = first_of(facts, Kind::shared_gpu);
+  if (first == nullptr) {
     return std::nullopt;
   }
   // NCCL names pairs. Those of another machine may have a GPU on a bus with this number, too.
   RankSet ranks = first->ranks;
   for (std::size_t known = 0; known < ranks.size();) {
     known = ranks.size();
-    for (const LogFact& fact : facts) {
-      const bool is_one_more =
-          fact.kind == Kind::shared_gpu && fact.text == first->text && ranks.meets(fact.ranks);
-      ranks.insert(is_one_more ? fact.ranks : RankSet());
-    }
+    ranks.insert(ranks_where(facts, [&](const LogFact& fact) {
+      return fact.kind == Kind::shared_gpu && fact.text == first->text && ranks.meets(fact.ranks);
+    }));
   }
   Diagnosis diagnosis =
       diagnosis_of(FindingKind::duplicate_gpu, ranks.empty() ? Confidence::low : Confidence::high, ranks);
@@ -122,8 +117,8 @@ std::optional<Diagnosis> judge_shared_gpus(const std::vector<LogFact>& facts) {
 }
 
 std::optional<Diagnosis> judge_stopped_job(const std::vector<LogFact>& facts) {
-  const auto stop = std::ranges::find(facts, Kind::stopped_job, &LogFact::kind);
-  if (stop == facts.end() || log_shows_failure(facts)) {
+  const LogFact* stop = first_of(facts, Kind::stopped_job);
+  if (stop == nullptr || log_shows_failure(facts)) {
     return std::nullopt;
   }
   Diagnosis diagnosis = undecided();
@@ -150,9 +145,8 @@ std::optional<Diagnosis> judge_lost_store(const std::vector<LogFact>& facts) {
   diagnosis.finding.advice =
       fmt::format("read what {} printed last: an error, a signal, or an end without waiting for the others",
                   is_rank_0s ? "these two" : "it and the ranks there");
-  diagnosis.evidence.push_back(
-      fmt::format("{}: the store of {} does not answer any more",
-                  std::ranges::find(facts, Kind::lost_store, &LogFact::kind)->place(), ranks_phrase(ranks)));
+  diagnosis.evidence.push_back(fmt::format("{}: the store of {} does not answer any more",
+                                           first_of(facts, Kind::lost_store)->place(), ranks_phrase(ranks)));
   diagnosis.would_settle.push_back("the logs of all ranks, and of torchrun on the first machine");
   return diagnosis;
 }

@@ -57,8 +57,8 @@ std::optional<Diagnosis> judge_parting_stacks(const std::vector<LogFact>& facts)
   if (!fork || fork->branches.size() != 2) {
     return std::nullopt;
   }
-  const auto fewer = [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); };
-  const auto [smaller, larger] = std::ranges::minmax_element(fork->branches, fewer);
+  const auto [smaller, larger] = std::ranges::minmax_element(
+      fork->branches, {}, [](const auto& branch) { return branch.second.size(); });
   const auto& [place, odd] = *smaller;
   const auto& [usual, most] = *larger;
   if (odd.size() == most.size()) {
@@ -105,8 +105,8 @@ std::optional<Diagnosis> judge_calls_of_stacks(const std::vector<LogFact>& facts
   if (stacks.size() < 2 || by_op.empty()) {
     return std::nullopt;
   }
-  const auto fewer = [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); };
-  const auto& [op, most] = *std::max_element(by_op.begin(), by_op.end(), fewer);
+  const auto& [op, most] =
+      *std::ranges::max_element(by_op, {}, [](const auto& entry) { return entry.second.size(); });
   const auto describe = [&](const RankSet& ranks) {
     return stack_line(*stacks.at(ranks.first()), {ranks.first()});
   };
@@ -129,16 +129,13 @@ std::optional<Diagnosis> judge_calls_of_stacks(const std::vector<LogFact>& facts
     return diagnosis;
   }
   RankSet grouping;
+  RankSet others;
   RankSet messaging;
   for (const auto& [call, ranks] : by_op) {
-    grouping.insert(is_about_groups(call) ? ranks : RankSet());
+    (is_about_groups(call) ? grouping : others).insert(ranks);
     messaging.insert(is_message(call) ? ranks : RankSet());
   }
   if (!grouping.empty() && grouping.size() < stacks.size()) {
-    RankSet others;
-    for (const auto& [call, ranks] : by_op) {
-      others.insert(is_about_groups(call) ? RankSet() : ranks);
-    }
     const bool are_few = grouping.size() < others.size();
     Diagnosis diagnosis =
         diagnosis_of(FindingKind::partial_subgroup, Confidence::low, are_few ? grouping : others);

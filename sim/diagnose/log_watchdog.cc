@@ -116,8 +116,7 @@ class WatchdogJudge {
       return is_same_group(*fact, late) && fact->rank_in_group >= 0 &&
              fact->rank_in_group != fact->ranks.first();
     });
-    const bool are_left_out = std::ranges::find(facts_, Kind::repeated, &LogFact::kind) != facts_.end();
-    if (is_of_some || are_left_out) {
+    if (is_of_some || first_of(facts_, Kind::repeated) != nullptr) {
       return {};
     }
     const RankSet silent = difference(RankSet::range(0, waiting.ranges().back().last), waiting);
@@ -343,7 +342,7 @@ std::optional<Diagnosis> judge_stuck_watchdogs(const std::vector<LogFact>& facts
   if (stuck.empty() || log_shows_failure(facts)) {
     return std::nullopt;
   }
-  const LogFact& first = *std::ranges::find(facts, Kind::watchdog_stuck, &LogFact::kind);
+  const LogFact& first = *first_of(facts, Kind::watchdog_stuck);
   const std::string whose =
       fmt::format("the {} of {}", is_plural(stuck) ? "watchdogs" : "watchdog", ranks_phrase(stuck));
   Diagnosis diagnosis = undecided();
