@@ -1,7 +1,6 @@
 #include "sim/c10d/apply.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 #include "sim/base/expects.h"
@@ -71,11 +70,6 @@ View part(Storage* storage, std::size_t r, std::size_t parts) {
   return {storage, static_cast<std::int64_t>(r) * count, count};
 }
 
-void store(Storage& storage, std::int64_t index, Bits bits) {
-  const std::size_t size = size_of(storage.dtype);
-  std::memcpy(storage.elements.data() + static_cast<std::size_t>(index) * size, &bits, size);
-}
-
 void copy(const View& target, const View& source) {
   const std::int64_t count = std::min(target.count, source.count);
   if (count == 0 || target.storage->form == Storage::Form::meta ||
@@ -93,7 +87,7 @@ void copy(const View& target, const View& source) {
   }
   target.storage->make_dense();  // no backend converts: the bits arrive as they are
   for (std::int64_t i = 0; i < count; ++i) {
-    store(*target.storage, target.offset + i, source.at(i));
+    target.storage->set_at(target.offset + i, source.at(i));
   }
 }
 
@@ -132,7 +126,7 @@ Tensor reduced(const Op& op, std::span<const View> sources) {
   }
   result.storage()->make_dense();
   for (std::int64_t i = 0; i < count; ++i) {
-    store(*result.storage(), i, reduce_element(op, sources, i));
+    result.storage()->set_at(i, reduce_element(op, sources, i));
   }
   result.storage()->collapse_if_uniform();
   return result;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <vector>
 
 #include "sim/base/expects.h"
@@ -52,11 +51,6 @@ void go_round(const Op& op, std::size_t chunk, std::vector<Bits>& held) {
   }
 }
 
-void store(Storage& storage, std::size_t index, Bits bits) {
-  const std::size_t size = size_of(storage.dtype);
-  std::memcpy(storage.elements.data() + index * size, &bits, size);
-}
-
 }  // namespace
 
 bool order_matters(ReduceOp reduce, Dtype dtype, std::span<const Bits> values) {
@@ -74,18 +68,9 @@ bool order_matters(ReduceOp reduce, Dtype dtype, std::span<const Bits> values) {
       return !stays_whole(reduce, values, 0x1p53, [](Bits bits) { return std::bit_cast<double>(bits); });
     case Dtype::float16:
       return !stays_whole(reduce, values, 0x1p11, [](Bits bits) { return decode(bits, Dtype::float16); });
-    case Dtype::bfloat16:
-    case Dtype::int8:
-    case Dtype::int16:
-    case Dtype::int32:
-    case Dtype::int64:
-    case Dtype::uint8:
-    case Dtype::boolean:
-    case Dtype::complex64:
-    case Dtype::complex128:
-      break;
+    default:
+      return true;
   }
-  return true;
 }
 
 void reduce_by_ring(const Op& op, std::span<const Bits> values, std::span<Storage* const> tensors) {
@@ -107,16 +92,16 @@ void reduce_by_ring(const Op& op, std::span<const Bits> values, std::span<Storag
     tensor->make_dense();
   }
   for (std::size_t i = 0; i < numel; ++i) {
+    const auto place = static_cast<std::int64_t>(i);
     if (values.empty()) {
-      std::transform(tensors.begin(), tensors.end(), held.begin(),
-                     [i](const Storage* tensor) { return tensor->at(static_cast<std::int64_t>(i)); });
+      std::ranges::transform(tensors, held.begin(), [&](const Storage* tensor) { return tensor->at(place); });
       go_round(op, i / in_chunk, held);
     } else if (i % in_chunk == 0) {  // the rest of the chunk is the same
       std::copy(values.begin(), values.end(), held.begin());
       go_round(op, i / in_chunk, held);
     }
     for (std::size_t rank = 0; rank < tensors.size(); ++rank) {
-      store(*tensors[rank], i, held[rank]);
+      tensors[rank]->set_at(place, held[rank]);
     }
   }
   for (Storage* tensor : tensors) {

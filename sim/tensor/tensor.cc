@@ -59,6 +59,11 @@ Bits Storage::at(std::int64_t index) const {
   return bits;
 }
 
+void Storage::set_at(std::int64_t index, Bits bits) {
+  const std::size_t size = size_of(dtype);
+  std::memcpy(elements.data() + static_cast<std::size_t>(index) * size, &bits, size);
+}
+
 void Storage::set_uniform(Bits bits) {
   form = Form::uniform;
   value = bits;
@@ -150,13 +155,12 @@ Tensor Tensor::of(std::span<const double> values, Dtype dtype, Device device) {
     return tensor;
   }
   Storage& storage = *tensor.storage_;
-  std::byte* bytes = storage.make_dense();
-  const std::size_t size = size_of(dtype);
+  storage.make_dense();
+  const std::int64_t parts = storage.complex ? 2 : 1;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const Bits bits = encode(values[i], storage.dtype);
-    std::memcpy(bytes + i * size, &bits, size_of(storage.dtype));
+    storage.set_at(static_cast<std::int64_t>(i) * parts, encode(values[i], storage.dtype));
   }
-  tensor.storage_->collapse_if_uniform();
+  storage.collapse_if_uniform();
   return tensor;
 }
 
@@ -218,11 +222,9 @@ void combine(Storage& target, const Storage& source, const char* what, F&& f) {
     }
     return;
   }
-  std::byte* bytes = target.make_dense();
-  const std::size_t size = size_of(target.dtype);
+  target.make_dense();
   for (std::int64_t i = 0; i < target.numel; ++i) {
-    const Bits bits = f(target.at(i), source.at(source.numel == 1 ? 0 : i));
-    std::memcpy(bytes + static_cast<std::size_t>(i) * size, &bits, size);
+    target.set_at(i, f(target.at(i), source.at(source.numel == 1 ? 0 : i)));
   }
   target.collapse_if_uniform();
 }
@@ -305,10 +307,9 @@ Tensor Tensor::to(Dtype dtype) const {
     copy.storage_->value = convert(storage_->value);
     return copy;
   }
-  std::byte* bytes = copy.storage_->make_dense();
+  copy.storage_->make_dense();
   for (std::int64_t i = 0; i < numel(); ++i) {
-    const Bits bits = convert(storage_->at(i));
-    std::memcpy(bytes + static_cast<std::size_t>(i) * size_of(dtype), &bits, size_of(dtype));
+    copy.storage_->set_at(i, convert(storage_->at(i)));
   }
   copy.storage_->collapse_if_uniform();
   return copy;
@@ -318,14 +319,13 @@ Tensor Tensor::to(Dtype dtype) const {
 Tensor Tensor::to_or_from_complex(Dtype dtype) const {
   Tensor copy = zeros(shape(), dtype, device());
   Storage& target = *copy.storage_;
-  std::byte* bytes = target.make_dense();
-  const std::size_t size = size_of(target.dtype);
+  target.make_dense();
   const std::int64_t from = is_complex() ? 2 : 1;
   const std::int64_t to = copy.is_complex() ? 2 : 1;
   for (std::int64_t i = 0; i < numel(); ++i) {
     for (std::int64_t part = 0; part < std::min(from, to); ++part) {
-      const Bits bits = encode(decode(storage_->at(i * from + part), storage_->dtype), target.dtype);
-      std::memcpy(bytes + static_cast<std::size_t>(i * to + part) * size, &bits, size);
+      const Bits bits = storage_->at(i * from + part);
+      target.set_at(i * to + part, encode(decode(bits, storage_->dtype), target.dtype));
     }
   }
   target.collapse_if_uniform();

@@ -63,7 +63,8 @@ struct Storage {
 
   std::int64_t bytes() const { return numel * static_cast<std::int64_t>(size_of(dtype)); }
   Dtype complex_dtype() const { return dtype == Dtype::float32 ? Dtype::complex64 : Dtype::complex128; }
-  Bits at(std::int64_t index) const;  // any form but meta
+  Bits at(std::int64_t index) const;           // any form but meta
+  void set_at(std::int64_t index, Bits bits);  // dense only
   void set_uniform(Bits bits);
   void set_all(double number);  // every element, complex ones too
   std::byte* make_dense();      // expands a uniform value; returns the bytes

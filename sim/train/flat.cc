@@ -1,7 +1,6 @@
 #include "sim/train/flat.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "sim/base/expects.h"
 #include "sim/tensor/elements.h"
@@ -127,10 +126,8 @@ void divide(const Tensor& tensor, double divisor) {
     storage.set_uniform(quotient(storage.value));
     return;
   }
-  const std::size_t size = size_of(storage.dtype);
   for (std::int64_t i = 0; i < storage.numel; ++i) {
-    const Bits bits = quotient(storage.at(i));
-    std::memcpy(storage.elements.data() + static_cast<std::size_t>(i) * size, &bits, size);
+    storage.set_at(i, quotient(storage.at(i)));
   }
 }
 

@@ -1,7 +1,6 @@
 #include "sim/train/optimizer.h"
 
 #include <cmath>
-#include <cstring>
 #include <string>
 #include <utility>
 
@@ -25,11 +24,9 @@ void update_elements(const Tensor& target, const Tensor& source, F&& f) {
     to.value = encode(f(decode(to.value, to.dtype), decode(from.value, to.dtype)), to.dtype);
     return;
   }
-  std::byte* bytes = to.make_dense();
-  const std::size_t size = size_of(to.dtype);
+  to.make_dense();
   for (std::int64_t i = 0; i < to.numel; ++i) {
-    const Bits bits = encode(f(decode(to.at(i), to.dtype), decode(from.at(i), to.dtype)), to.dtype);
-    std::memcpy(bytes + static_cast<std::size_t>(i) * size, &bits, size);
+    to.set_at(i, encode(f(decode(to.at(i), to.dtype), decode(from.at(i), to.dtype)), to.dtype));
   }
   to.collapse_if_uniform();
 }
