@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <exception>
+#include <memory>
 #include <thread>
 
 #include <boost/fiber/algo/algorithm.hpp>
@@ -50,11 +51,6 @@ struct ArenaStack {
 };
 
 }  // namespace
-
-struct RankScheduler::Impl {
-  StackArena* arena = nullptr;         // the thread's
-  CaughtExceptions* caught = nullptr;  // the thread's
-};
 
 // Boost.Fiber's scheduling hook over the ring of the scheduler that runs. The main context runs at quiescence only:
 // when no rank is ready and there is nothing to free.
@@ -157,13 +153,6 @@ struct FiberThread {
 
 thread_local FiberThread* fiber_thread = nullptr;  // the calling thread's; null if it is not a fiber thread
 
-void run_as_fiber_thread(const std::function<void()>& work) {
-  FiberThread self;
-  fiber_thread = &self;
-  work();
-  fiber_thread = nullptr;
-}
-
 }  // namespace
 
 void run_on_threads(std::uint32_t count, const std::function<void(std::uint32_t index)>& work) {
@@ -172,7 +161,10 @@ void run_on_threads(std::uint32_t count, const std::function<void(std::uint32_t 
   for (std::uint32_t index = 0; index < count; ++index) {
     threads.emplace_back([&, index] {
       try {
-        run_as_fiber_thread([&work, index] { work(index); });
+        FiberThread self;
+        fiber_thread = &self;
+        work(index);
+        fiber_thread = nullptr;
       } catch (...) {
         failures[index] = std::current_exception();
       }
@@ -193,10 +185,7 @@ RankScheduler::RankScheduler(std::vector<RankContext>& contexts, const std::vect
       ring_(std::bit_ceil(contexts.size() + 4)),
       mask_(ring_.size() - 1),
       start_order_(start_order),
-      stack_bytes_(stack_bytes),
-      impl_(std::make_unique<Impl>()) {}
-
-RankScheduler::~RankScheduler() = default;
+      stack_bytes_(stack_bytes) {}
 
 void RankScheduler::run(const std::function<void(Rank)>& body, const std::function<void()>& at_quiescence) {
   // A rank program that itself runs a simulation is on a fiber thread as well, but not between two runs.
@@ -211,14 +200,14 @@ void RankScheduler::run(const std::function<void(Rank)>& body, const std::functi
 void RankScheduler::run_on_this_thread(const std::function<void(Rank)>& body,
                                        const std::function<void()>& at_quiescence) {
   Algorithm& algorithm = *fiber_thread->algorithm;
-  impl_->arena = &fiber_thread->arena_for(contexts_.size(), stack_bytes_);
+  arena_ = &fiber_thread->arena_for(contexts_.size(), stack_bytes_);
   algorithm.scheduler = this;
   algorithm.prefer_dispatcher = false;
-  impl_->caught = &caught_exceptions();
+  caught_ = &caught_exceptions();
   unfinished_ = static_cast<Rank>(contexts_.size());
   for (const Rank rank : start_order_) {
     fibers::fiber(fibers::launch::post, std::allocator_arg,
-                  ArenaStack{impl_->arena, static_cast<std::size_t>(rank)},
+                  ArenaStack{arena_, static_cast<std::size_t>(rank)},
                   [this, rank, &body] {
                     enter(rank);
                     body(rank);
@@ -250,7 +239,7 @@ void RankScheduler::enter(Rank rank) {
   running_ = rank;
   detail::current_rank = &contexts_[index];
 #ifndef NDEBUG
-  impl_->arena->arm(index);
+  arena_->arm(index);
 #endif
 }
 
@@ -262,9 +251,9 @@ void RankScheduler::enter(Rank rank) {
   fiber.frame = static_cast<const char*>(__builtin_frame_address(0));
   fiber.hint = hint;
 #ifndef NDEBUG
-  expects(impl_->arena->is_intact(static_cast<std::size_t>(rank)), "a rank program fits its stack");
+  expects(arena_->is_intact(static_cast<std::size_t>(rank)), "a rank program fits its stack");
 #endif
-  CaughtExceptions& caught = *impl_->caught;
+  CaughtExceptions& caught = *caught_;
   const CaughtExceptions mine = caught;
   if (mine.stack != nullptr || mine.uncaught != 0) [[unlikely]] {
     caught = {};
@@ -283,7 +272,7 @@ void RankScheduler::enter(Rank rank) {
   if (contexts_.size() <= kept_max) {
     return;
   }
-  impl_->arena->give_back(static_cast<std::size_t>(running_), __builtin_frame_address(0));
+  arena_->give_back(static_cast<std::size_t>(running_), __builtin_frame_address(0));
 }
 
 void RankScheduler::make_ready(Rank rank) { push(fibers_[static_cast<std::size_t>(rank)]); }

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <vector>
 
 #include "sim/c10d/rank_context.h"
@@ -24,12 +23,14 @@ struct RankAborted {};
 // Rethrows the exception of the first thread, by index, that threw.
 void run_on_threads(std::uint32_t count, const std::function<void(std::uint32_t index)>& work);
 
+class StackArena;
+struct CaughtExceptions;
+
 class RankScheduler {
  public:
   // `contexts[r]` becomes the current rank whenever rank r runs. Borrowed. `stack_bytes`: of each rank; 0: the default.
   RankScheduler(std::vector<RankContext>& contexts, const std::vector<Rank>& start_order,
                 std::size_t stack_bytes = 0);
-  ~RankScheduler();
   RankScheduler(const RankScheduler&) = delete;
   RankScheduler& operator=(const RankScheduler&) = delete;
 
@@ -51,7 +52,6 @@ class RankScheduler {
   Rank running() const { return running_; }
 
  private:
-  struct Impl;
   friend struct Algorithm;
 
   // Where a parked fiber continues: its context, and what else to prefetch.
@@ -76,7 +76,8 @@ class RankScheduler {
   Rank unfinished_ = 0;
   std::vector<Rank> start_order_;
   std::size_t stack_bytes_;
-  std::unique_ptr<Impl> impl_;
+  StackArena* arena_ = nullptr;         // the thread's
+  CaughtExceptions* caught_ = nullptr;  // the thread's
 };
 
 }  // namespace rollcall::sim
