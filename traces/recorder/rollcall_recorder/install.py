@@ -13,6 +13,7 @@ import torch.distributed.distributed_c10d as c10d
 
 from . import call_site, device_claims, scripts_stores
 from .process_group import RecordingGroup
+from .store import kind_of_store
 
 BACKEND = "rollcall"
 NCCL_VERSION = (2, 21, 5)  # reported by torch without NCCL when a script or torch itself asks
@@ -42,6 +43,24 @@ def replace(name, function):
     return original
 
 
+def replace_new_groups(made):
+    """Calls `made(group, arguments)` for the object of a group that torch has made with these arguments, by name, and
+    that this process is a member of. The object that it returns becomes the group's."""
+    original = c10d._new_process_group_helper
+    signature = inspect.signature(original)
+
+    def helper(*positional, **named):
+        arguments = signature.bind(*positional, **named).arguments
+        result = original(*positional, **named)
+        group = result[0] if isinstance(result, tuple) else result
+        if not isinstance(group, c10d.ProcessGroup):
+            return result
+        group = made(group, arguments)
+        return (group, *result[1:]) if isinstance(result, tuple) else group
+
+    replace("_new_process_group_helper", helper)
+
+
 def install(rank):
     """Installs the patches for a rank whose calls are answered only by `rank.answers`."""
     _replace_compile()
@@ -56,7 +75,7 @@ def install(rank):
     _replace_new_group(rank)
     _replace_split_group(rank)
     _replace_destroy(rank)
-    _replace_batch(rank)
+    replace_batch(lambda: rank)
 
 
 def _replace_compile():
@@ -249,7 +268,7 @@ def _replace_init(rank):
         if is_another:
             rank.answers.new_group(rank.world, list(range(rank.process_size)), timeout)
         extra = {"timeout": timeout} if timeout is not None else {}
-        shared = rank.default_store()
+        shared = kind_of_store(rank)(rank)
         shared.begins_with(timeout if timeout is not None else _default_timeout(requested))
         original(BACKEND, store=shared, rank=rank.rank, world_size=rank.process_size, **extra, **bound)
         _say_backend(c10d._get_default_group(), requested)
@@ -401,13 +420,17 @@ def _replace_destroy(rank):
     rank.forget = original
 
 
-def _replace_batch(rank):
+def replace_batch(own_rank):
+    """`own_rank`: returns the rank of this process, or None if it is not known yet."""
+
     def batch_isend_irecv(operations):
+        rank = own_rank()
+        if rank is None:
+            return original(operations)
         rank.begin_batch()
         try:
-            works = original(operations)
+            return original(operations)
         finally:
             rank.end_batch()
-        return works
 
     original = replace("batch_isend_irecv", batch_isend_irecv)

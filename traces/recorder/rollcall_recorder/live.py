@@ -6,7 +6,6 @@ process that creates a group writes down its rank's calls, line by line, so that
 
 import atexit
 import ctypes
-import inspect
 import os
 import signal
 import sys
@@ -167,7 +166,7 @@ class _Process:
 
 def install_live(folder):
     process = _Process(folder)
-    _replace_helper(process)
+    _replace_new_groups(process)
     _replace_init(process)
     _replace_groups(process)
     real_check = getattr(c10d, "_check_for_nccl_backend", None)
@@ -179,16 +178,8 @@ def _inner(group):
     return group.inner if isinstance(group, LiveGroup) else group
 
 
-def _replace_helper(process):
-    original = c10d._new_process_group_helper
-    signature = inspect.signature(original)
-
-    def helper(*positional, **named):
-        arguments = signature.bind(*positional, **named).arguments
-        result = original(*positional, **named)
-        real = result[0] if isinstance(result, tuple) else result
-        if not isinstance(real, c10d.ProcessGroup):
-            return result  # this rank is not a member
+def _replace_new_groups(process):
+    def made(real, arguments):
         if process.rank is None:
             process.begin(real.rank(), real.size())  # with MPI, the arguments are -1
         rank = process.rank
@@ -196,9 +187,9 @@ def _replace_helper(process):
         number = rank.next_group if rank.is_initialized else rank.world
         group = LiveGroup(real, rank, number, members, real.rank(), real.size())
         _replace_in_tables(real, group)
-        return (group, *result[1:]) if isinstance(result, tuple) else group
+        return group
 
-    install.replace("_new_process_group_helper", helper)
+    install.replace_new_groups(made)
 
 
 def _replace_in_tables(real, group):
@@ -265,18 +256,9 @@ def _replace_groups(process):
             rank.record.returned()
             rank.is_initialized = rank.is_initialized and not is_world
 
-    def batch_isend_irecv(operations):
-        if process.rank is None:
-            return batch(operations)
-        process.rank.begin_batch()
-        try:
-            return batch(operations)
-        finally:
-            process.rank.end_live_batch()
-
     new = install.replace("new_group", new_group)
     destroy = install.replace("destroy_process_group", destroy_process_group)
-    batch = install.replace("batch_isend_irecv", batch_isend_irecv)
+    install.replace_batch(lambda: process.rank)
 
 
 def _note_the_end(record):

@@ -134,15 +134,11 @@ def _mark_after(*arguments):
 
 
 def _gpu_of(value):
-    """Returns the device of the first tensor, or None unless it is a GPU."""
+    """Returns the first GPU that has a tensor of the value, or None."""
     if isinstance(value, torch.Tensor):
         return value.device if value.is_cuda else None
-    if isinstance(value, (list, tuple)):
-        for each in value:
-            device = _gpu_of(each)
-            if device is not None:
-                return device
-    return None
+    devices = map(_gpu_of, value) if isinstance(value, (list, tuple)) else ()
+    return next((device for device in devices if device is not None), None)
 
 
 class _Works:
@@ -494,26 +490,17 @@ def _passage(observer, value):
     return _passages[value]
 
 
-def _wrap_helper(observer):
-    """Wraps the function that creates the object behind a group."""
-    original = c10d._new_process_group_helper
-    signature = inspect.signature(original)
+def _watch_new_groups(observer):
+    def made(group, arguments):
+        ranks = [int(rank) for rank in arguments["global_ranks_in_group"]] or list(range(arguments["group_size"]))
+        timeout = arguments.get("timeout")
+        milliseconds = int(timeout.total_seconds() * 1000) if timeout is not None else 0
+        observer.add_group(group, ranks, int(arguments["group_rank"]), str(arguments.get("backend")).lower(), milliseconds)
+        _wrap_class(observer, type(group))
+        _register_passage(observer, group)
+        return group
 
-    def helper(*positional, **named):
-        arguments = signature.bind(*positional, **named).arguments
-        result = original(*positional, **named)
-        group = result[0] if isinstance(result, tuple) else result
-        if isinstance(group, ProcessGroup):
-            ranks = [int(rank) for rank in arguments["global_ranks_in_group"]] or list(range(arguments["group_size"]))
-            timeout = arguments.get("timeout")
-            milliseconds = int(timeout.total_seconds() * 1000) if timeout is not None else 0
-            observer.add_group(group, ranks, int(arguments["group_rank"]), str(arguments.get("backend")).lower(),
-                               milliseconds)
-            _wrap_class(observer, type(group))
-            _register_passage(observer, group)
-        return result
-
-    install.replace("_new_process_group_helper", helper)
+    install.replace_new_groups(made)
 
 
 def _register_passage(observer, group):
@@ -675,7 +662,7 @@ def install_observer(folder):
     _wrap_wait(observer)
     _wrap_callers_in_cpp(observer)
     _hide_passages()
-    _wrap_helper(observer)
+    _watch_new_groups(observer)
     _wrap_init(observer)
     for name in ("new_group", "split_group", "destroy_process_group"):
         _wrap_call_about_groups(observer, name)

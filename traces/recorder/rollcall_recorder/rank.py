@@ -6,7 +6,6 @@ import zlib
 from . import device_claims
 from .call_site import call_site
 from .record_file import Held
-from .store import store_of
 from .touches import Touches
 
 
@@ -20,7 +19,7 @@ class Rank:
         self.local_rank = int(os.environ.get("LOCAL_RANK", rank))
         self.is_initialized = False
         self.next_group = 0  # the record's number of the group made last
-        self.local_groups = {}  # how many groups with these members
+        self._local_groups = {}  # how many groups with these members
         self.backend = None  # the backend that the script asked for, for the default group
         self.devices = ("cpu", "cuda")  # whose tensors the default group takes
         self.world = 0  # the number of the default group
@@ -31,13 +30,10 @@ class Rank:
         self.touches = Touches(record, device_claims.is_in_use)
         device_claims.look = self.touches.look
         self.kernels = None  # what its GPU computes, if that is recorded
-        self._callers, self._says_threads = set(), False  # the threads that have made calls
+        self._callers = set()  # the threads that have made calls
         self._keeps_values = keeps_values
         self._is_forked = False
         os.register_at_fork(after_in_child=self._becomes_forked)
-
-    def default_store(self):
-        return store_of(self)
 
     def begins_world(self, init, caller):
         """Notes that the job is initialized, perhaps not for the first time: then its world is a group like others.
@@ -53,10 +49,6 @@ class Rank:
         self.next_group += 1
         self.host_call("new_group", self.next_group, caller, members)
         return self.next_group
-
-    def begins_process(self, size):
-        """Notes that the script starts `size` ranks, including this one."""
-        self.process_size = size
 
     def skips_process(self, size, caller):
         """Notes that the script starts ranks without this one: their world is a group that this rank is not in."""
@@ -74,10 +66,10 @@ class Rank:
     def is_called_by(self, thread):
         """Notes which threads make calls. Which of several threads calls first depends on what they wait for, and a
         rank that runs alone waits for nothing."""
-        self._callers.add(thread)
-        if len(self._callers) == 2 and not self._says_threads:
-            self._says_threads = True
-            self.record.say({"threads": True})
+        if thread not in self._callers:
+            self._callers.add(thread)
+            if len(self._callers) == 2:
+                self.record.say({"threads": True})
 
     def _becomes_forked(self):
         """In a process that the rank has forked, a worker of a DataLoader say: the record and the answers are its
@@ -111,23 +103,20 @@ class Rank:
         self.batch, self.batch_held = [], Held(self.record)
 
     def end_batch(self):
-        calls = self.end_live_batch()
-        if calls:
+        """Writes the calls of the batch down, and has them answered."""
+        calls, self.batch = self.batch, None
+        self.batch_held = None
+        if not calls:
+            return
+        handle = self.record.new_handle()
+        for call in calls:
+            call.handle = handle
+        self.record.issued_together([call.number for call in calls], handle)
+        if self.answers is not None:
             self.answers.start_batch(calls)
             for call in calls:
                 if call.is_scripts:
                     self.touches.begin(call)
-
-    def end_live_batch(self):
-        """Ends the batch, writes its calls down, and returns them."""
-        calls, self.batch = self.batch, None
-        self.batch_held = None
-        if calls:
-            handle = self.record.new_handle()
-            for call in calls:
-                call.handle = handle
-            self.record.issued_together([call.number for call in calls], handle)
-        return calls
 
     def values_of(self, call, limit):
         if not self._keeps_values or sum(tensor.numel() for tensor in call.given) > limit:
@@ -141,9 +130,7 @@ class Rank:
         only their members create."""
         if not is_local:
             return self.next_group + 1
-        key = tuple(range(self.world_size) if members is None else members)
-        self.local_groups[key] = again = self.local_groups.get(key, 0) + 1
-        return _LOCAL + zlib.crc32(f"{list(key)} {again}".encode())
+        return self._local_number(list(range(self.world_size) if members is None else members))
 
     def number_of_parts(self, parent, parts):
         """Returns the number of the groups about to be split off `parent`, the same one for all parts. Only the
@@ -151,8 +138,11 @@ class Rank:
         if parent.number == self.world:
             self.next_group += 1
             return self.next_group
-        key = (parent.number, tuple(tuple(part) for part in parts))
-        self.local_groups[key] = again = self.local_groups.get(key, 0) + 1
+        return self._local_number((parent.number, tuple(tuple(part) for part in parts)))
+
+    def _local_number(self, made_of):
+        key = str(made_of)
+        self._local_groups[key] = again = self._local_groups.get(key, 0) + 1
         return _LOCAL + zlib.crc32(f"{key} {again}".encode())
 
     def host_call(self, op, number, caller, members=None, timeout_s=None, is_local=False, parent=None, parts=None,

@@ -18,7 +18,6 @@ def install(rank):
 
 def _replace_spawn(rank):
     import torch.multiprocessing as mp
-    import torch.multiprocessing.spawn as module
 
     started = []
 
@@ -29,7 +28,7 @@ def _replace_spawn(rank):
                 f"use --world-size {nprocs}")
         started.append(nprocs)
         if rank.rank < nprocs:
-            rank.begins_process(nprocs)
+            rank.process_size = nprocs
             fn(rank.rank, *args)
             rank.ends_process()
         else:
@@ -39,10 +38,7 @@ def _replace_spawn(rank):
     def spawn(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
         return start_processes(fn, args, nprocs, join)
 
-    for place in (mp, module):
-        place.spawn = spawn
-        place.start_processes = start_processes
-    sys.modules["torch.multiprocessing"].spawn = spawn
+    mp.spawn, mp.start_processes = spawn, start_processes
 
 
 class _Joined:
@@ -59,8 +55,7 @@ def _replace_process(rank):
     """Runs the k-th Process that the script itself starts as rank k, if the first one is started before the job is
     initialized."""
     base = multiprocessing.process.BaseProcess
-    original = {name: getattr(base, name) for name in ("start", "join", "is_alive", "terminate", "kill", "close")}
-    exitcode = base.exitcode
+    original_start, exitcode = base.start, base.exitcode
     started = []
     inside = []  # the process of this rank, while it runs
 
@@ -70,7 +65,7 @@ def _replace_process(rank):
     def start(self):
         is_of_torch = sys._getframe(1).f_globals.get("__name__", "").startswith("torch.")
         if inside or is_of_torch or (rank.is_initialized and not started):
-            return original["start"](self)
+            return original_start(self)
         self._rollcall_rank = len(started)
         started.append(self)
         if self._rollcall_rank == rank.rank:
@@ -79,13 +74,13 @@ def _replace_process(rank):
             inside.clear()
         return None
 
-    def for_others(name, answer):
+    def for_others(original, answer):
         def method(self, *arguments, **named):
-            return answer if is_rank(self) else original[name](self, *arguments, **named)
+            return answer if is_rank(self) else original(self, *arguments, **named)
 
         return method
 
     base.start = start
     for name, answer in (("join", None), ("is_alive", False), ("terminate", None), ("kill", None), ("close", None)):
-        setattr(base, name, for_others(name, answer))
+        setattr(base, name, for_others(getattr(base, name), answer))
     base.exitcode = property(lambda self: 0 if is_rank(self) else exitcode.__get__(self))

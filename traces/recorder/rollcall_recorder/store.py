@@ -16,12 +16,6 @@ _kept = []  # C++ keeps the base object of a store alive, but not the attributes
 STORE_ERROR = getattr(dist, "DistStoreError", RuntimeError)
 
 
-def store_of(rank):
-    if rank.answers is None:
-        return dist.HashStore()
-    return kind_of_store(rank)(rank)
-
-
 def kind_of_store(rank):
     return SimulatedStore if hasattr(rank.answers, "ask_store") else LonelyStore
 
