@@ -10,7 +10,7 @@ import json
 
 import torch
 
-_ATTENTION = "_scaled_dot_product_"
+from .operators import ATTENTION
 
 
 class MeasuredKernels:
@@ -22,9 +22,6 @@ class MeasuredKernels:
             trace = json.load(file)
         events = trace if isinstance(trace, list) else trace.get("traceEvents", [])
         self._times = _times_of([event for event in events if isinstance(event, dict) and event.get("ph") == "X"])
-
-    def __len__(self):
-        return len(self._times)
 
     def time_of(self, operator, arguments, named):
         """Returns the mean time in nanoseconds, or None if the operation was not measured with these shapes."""
@@ -42,9 +39,9 @@ def _dims(value):
 def _key(name, dims):
     """Returns the key without trailing defaults, which the trace and the call may leave out. Attention has a name
     for each way to compute it."""
-    if name.startswith(_ATTENTION):
+    if name.startswith(ATTENTION):
         forward = not name.endswith("_backward")
-        name, dims = (_ATTENTION + "forward", dims[:3]) if forward else (_ATTENTION + "backward", dims[:4])
+        name, dims = (ATTENTION + "forward", dims[:3]) if forward else (ATTENTION + "backward", dims[:4])
     while dims and not dims[-1]:
         dims = dims[:-1]
     return name, json.dumps(dims)

@@ -8,25 +8,15 @@ below only read and write memory.
 
 import math
 
-import torch
-
-
-def _of(tensor):
-    return tensor.shape if isinstance(tensor, torch.Tensor) else ()
-
 
 def _matrices(first, second):
-    """(..., m, k) by (..., k, n)."""
-    a, b = _of(first), _of(second)
-    return 2 * math.prod(a) * b[-1]
+    """Multiplies (..., m, k) by (..., k, n), whose arguments have these names."""
+    return "matmul", lambda arguments, _: 2 * arguments[first].numel() * arguments[second].shape[-1]
 
 
-def _vectors(first, second):
-    return 2 * first.numel()
-
-
-def _linear(given, weight):
-    return 2 * given.numel() * weight.shape[0]
+def _by_vector(first):
+    """Multiplies the argument of this name by a vector."""
+    return "matmul", lambda arguments, _: 2 * arguments[first].numel()
 
 
 def _convolution(given, weight, result, transposed):
@@ -57,22 +47,12 @@ def _recurrent(given, own, hidden, passes):
 
 # By name: the kind, and a function of the arguments by name and the result that counts the operations.
 _COUNTED = {
-    "mm": ("matmul", lambda a, r: _matrices(a["self"], a["mat2"])),
-    "_int_mm": ("matmul", lambda a, r: _matrices(a["self"], a["mat2"])),
-    "_scaled_mm": ("matmul", lambda a, r: _matrices(a["self"], a["mat2"])),
-    "addmm": ("matmul", lambda a, r: _matrices(a["mat1"], a["mat2"])),
-    "addmm_": ("matmul", lambda a, r: _matrices(a["mat1"], a["mat2"])),
-    "_addmm_activation": ("matmul", lambda a, r: _matrices(a["mat1"], a["mat2"])),
-    "bmm": ("matmul", lambda a, r: _matrices(a["self"], a["mat2"])),
-    "baddbmm": ("matmul", lambda a, r: _matrices(a["batch1"], a["batch2"])),
-    "baddbmm_": ("matmul", lambda a, r: _matrices(a["batch1"], a["batch2"])),
-    "addbmm": ("matmul", lambda a, r: _matrices(a["batch1"], a["batch2"])),
-    "mv": ("matmul", lambda a, r: _vectors(a["self"], a["vec"])),
-    "addmv": ("matmul", lambda a, r: _vectors(a["mat"], a["vec"])),
-    "addmv_": ("matmul", lambda a, r: _vectors(a["mat"], a["vec"])),
-    "dot": ("matmul", lambda a, r: _vectors(a["self"], a["tensor"])),
-    "vdot": ("matmul", lambda a, r: _vectors(a["self"], a["other"])),
-    "linear": ("matmul", lambda a, r: _linear(a["input"], a["weight"])),
+    **dict.fromkeys(("mm", "_int_mm", "_scaled_mm", "bmm"), _matrices("self", "mat2")),
+    **dict.fromkeys(("addmm", "addmm_", "_addmm_activation"), _matrices("mat1", "mat2")),
+    **dict.fromkeys(("baddbmm", "baddbmm_", "addbmm"), _matrices("batch1", "batch2")),
+    **dict.fromkeys(("mv", "dot", "vdot"), _by_vector("self")),
+    **dict.fromkeys(("addmv", "addmv_"), _by_vector("mat")),
+    "linear": ("matmul", lambda a, r: 2 * a["input"].numel() * a["weight"].shape[0]),
     "convolution": ("convolution", lambda a, r: _convolution(a["input"], a["weight"], r, a["transposed"])),
     "_convolution": ("convolution", lambda a, r: _convolution(a["input"], a["weight"], r, a["transposed"])),
     "convolution_backward": ("convolution", lambda a, r: _convolution_backward(a)),
@@ -80,7 +60,7 @@ _COUNTED = {
     "mkldnn_rnn_layer_backward": ("matmul", lambda a, r: _recurrent(a["input"], a["weight1"], a["weight2"], 2)),
 }
 # Fused attention has a name for each way to compute it.
-_ATTENTION = "_scaled_dot_product_"
+ATTENTION = "_scaled_dot_product_"
 
 _REDUCTIONS = frozenset((
     "sum", "mean", "prod", "amax", "amin", "max", "min", "argmax", "argmin", "any", "all", "norm", "linalg_vector_norm", "var",
@@ -136,7 +116,7 @@ class Operator:
     def _row(self):
         if self.name in _COUNTED:
             return _COUNTED[self.name]
-        if self.name.startswith(_ATTENTION):
+        if self.name.startswith(ATTENTION):
             forward = not self.name.endswith("_backward")
             return "attention", lambda arguments, result: _attention(arguments, forward)
         if self.chooses:
