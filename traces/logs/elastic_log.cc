@@ -152,17 +152,12 @@ std::vector<LogFact> read_error_file(const Value& value, Rank rank) {
   const std::string_view text = text_or_empty(find(message, "message"));
   const auto kind = kind_of_error(text);
   if (facts.empty() && kind && rank >= 0 && !text.empty()) {
-    LogFact& fact = facts.emplace_back();
-    fact.kind = *kind;
-    fact.ranks = RankSet{rank};
-    fact.text = text;
+    add_fact(facts, *kind, RankSet{rank}).text = text;
   }
   return facts;
 }
 
-bool looks_like_elastic_summary(std::string_view bytes) {
-  return bytes.find(root_cause) != std::string_view::npos;
-}
+bool looks_like_elastic_summary(std::string_view bytes) { return contains(bytes, root_cause); }
 
 // "Failures:\n[1]:\n  rank      : 3 (local_rank: 3)\n  exitcode  : 1 (pid: 1)\n  traceback : ..." for ranks that
 // failed later, then "Root Cause (first observed failure):\n[0]:\n" and the same of the first. The last line of a
@@ -174,9 +169,7 @@ std::vector<LogFact> read_elastic_summary(const LogStream& log) {
   bool is_in_traceback = false;
   const auto begin = [&](std::int64_t number) {
     is_in_traceback = false;
-    LogFact& fact = facts.emplace_back();
-    fact.kind = is_root ? LogFact::Kind::first_to_fail : LogFact::Kind::raised;
-    fact.line = number;
+    add_fact(facts, is_root ? LogFact::Kind::first_to_fail : LogFact::Kind::raised, {}, number);
   };
   for (const auto& [number, line] : log.lines) {
     const std::string_view text = without_blanks(line);
@@ -195,7 +188,7 @@ std::vector<LogFact> read_elastic_summary(const LogStream& log) {
       if (line.starts_with("  ") && !line.starts_with("   ") && !text.empty()) {
         set_error(text, facts.back());
       }
-    } else if (is_inside && text.starts_with("rank") && text.find(':') != std::string_view::npos) {
+    } else if (is_inside && text.starts_with("rank") && contains(text, ":")) {
       if (const auto rank = rank_after(text, ": ")) {
         facts.back().ranks = RankSet{*rank};
       }
@@ -221,7 +214,7 @@ std::vector<LogFact> read_elastic_summary(const LogStream& log) {
 }
 
 bool looks_like_launcher_log(std::string_view bytes) {
-  const auto has = [bytes](std::string_view mark) { return bytes.find(mark) != std::string_view::npos; };
+  const auto has = [bytes](std::string_view mark) { return contains(bytes, mark); };
   return has(told_to_end) || has(slurms) || std::ranges::any_of(ends, has, &End::mark);
 }
 
@@ -232,33 +225,26 @@ bool looks_like_launcher_log(std::string_view bytes) {
 // code = -11", "Command '[..., '--local_rank=7']' died with <Signals.SIGSEGV: 11>".
 std::vector<LogFact> read_launcher_log(const LogStream& log) {
   std::vector<LogFact> facts;
-  const bool has_summary = std::ranges::any_of(
-      log.lines, [](const LogLine& line) { return line.text.find(root_cause) != std::string_view::npos; });
+  const bool has_summary =
+      std::ranges::any_of(log.lines, [](const LogLine& line) { return contains(line.text, root_cause); });
   for (const auto& [number, line] : log.lines) {
     for (const End& end : ends) {
       if (end.mark == torchruns && has_summary) {
         continue;  // which says more
       }
-      const std::size_t place =
-          line.find(end.mark) == std::string_view::npos ? std::string_view::npos : line.find(end.before_rank);
+      const std::size_t place = contains(line, end.mark) ? line.find(end.before_rank) : line.npos;
       const std::size_t after_rank = end.is_local ? 0 : place + end.before_rank.size();
-      const std::size_t text =
-          place == std::string_view::npos ? place : line.find(end.before_text, after_rank);
-      const std::optional<Rank> rank =
-          place == std::string_view::npos ? std::nullopt : rank_after(line, end.before_rank);
+      const std::size_t text = place == line.npos ? place : line.find(end.before_text, after_rank);
+      const std::optional<Rank> rank = place == line.npos ? std::nullopt : rank_after(line, end.before_rank);
       const std::optional<RankSet> ranks = end.mark == sruns ? tasks_in(line)
                                            : rank            ? std::optional(RankSet{*rank})
                                                              : std::nullopt;
-      if (!ranks || text == std::string_view::npos ||
-          line.find("Terminated", text) != std::string_view::npos) {
+      if (!ranks || text == line.npos || contains(line.substr(text), "Terminated")) {
         continue;
       }
-      LogFact& fact = facts.emplace_back();
-      fact.kind = LogFact::Kind::first_to_fail;
-      fact.ranks = *ranks;
+      LogFact& fact = add_fact(facts, LogFact::Kind::first_to_fail, *ranks, number);
       fact.text = text_of_end(line.substr(text + (end.mark == sruns ? 2 : 0)));
       fact.is_local = end.is_local;
-      fact.line = number;
     }
   }
   // The process that a signal or the memory limit ended comes before those that answered its end with an exit code.
@@ -277,10 +263,7 @@ std::vector<LogFact> read_launcher_log(const LogStream& log) {
   }
   for (const auto& [number, line] : log.lines) {
     if (std::string stop = stop_in(line); !stop.empty()) {
-      LogFact& fact = facts.emplace_back();
-      fact.kind = LogFact::Kind::stopped_job;
-      fact.text = std::move(stop);
-      fact.line = number;
+      add_fact(facts, LogFact::Kind::stopped_job, {}, number).text = std::move(stop);
       break;
     }
   }

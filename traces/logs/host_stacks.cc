@@ -19,18 +19,6 @@ using check::LogFact;
 constexpr std::string_view recent_first = "(most recent call first):";
 constexpr std::string_view section = "=== Rank ";
 
-// faulthandler: `  File "train.py", line 12 in main`.
-std::optional<DumpFrame> faulthandler_frame(std::string_view line) {
-  const std::string_view text = without_blanks(line);
-  const std::size_t end = text.starts_with("File \"") ? text.find('"', 6) : std::string_view::npos;
-  const std::size_t name = end == std::string_view::npos ? end : text.find(" in ", end);
-  if (name == std::string_view::npos) {
-    return std::nullopt;
-  }
-  return DumpFrame{std::string(text.substr(name + 4)), std::string(text.substr(6, end - 6)),
-                   number_after(text, "\", line ").value_or(0)};
-}
-
 // py-spy: `    main (train.py:12)`.
 std::optional<DumpFrame> py_spy_frame(std::string_view line) {
   const std::string_view text = without_blanks(line);
@@ -62,7 +50,7 @@ class StackReader {
         rank_ = rank_after(line, section).value_or(-1);
       } else if (is_heading(line)) {
         Thread& thread = threads_.emplace_back();
-        thread.is_main = line.find("MainThread") != std::string_view::npos;
+        thread.is_main = contains(line, "MainThread");
         thread.line = number;
       } else if (!threads_.empty()) {
         add(line);
@@ -78,18 +66,17 @@ class StackReader {
  private:
   static bool is_heading(std::string_view line) {
     const bool names_thread = line.starts_with("Thread ") || line.starts_with("Current thread ");
-    const bool is_py_spys =
-        line.find(" (active") != std::string_view::npos || line.find(" (idle") != std::string_view::npos;
-    return names_thread && (line.find(recent_first) != std::string_view::npos || is_py_spys);
+    const bool is_py_spys = contains(line, " (active") || contains(line, " (idle");
+    return names_thread && (contains(line, recent_first) || is_py_spys);
   }
 
   void add(std::string_view line) {
-    if (line.find("<invalid frame>") != std::string_view::npos ||
-        line.find(", line ??? in ") != std::string_view::npos) {
+    if (contains(line, "<invalid frame>") || contains(line, ", line ??? in ")) {
       threads_.back().is_torn = true;
       return;
     }
-    std::optional<DumpFrame> frame = faulthandler_frame(line);
+    std::optional<DumpFrame> frame =
+        frame_in(line, " in ");  // faulthandler: `  File "train.py", line 12 in main`
     frame = frame ? std::move(frame) : py_spy_frame(line);
     if (frame) {
       threads_.back().is_main = threads_.back().is_main || frame->function == "<module>";
@@ -137,10 +124,7 @@ class StackReader {
     }
     program_ = main != nullptr ? main->frames : program_;
     if (main != nullptr && rank_ >= 0) {
-      LogFact& fact = facts_.emplace_back();
-      fact.kind = LogFact::Kind::stack;
-      fact.ranks = RankSet{rank_};
-      fact.line = main->line;
+      LogFact& fact = add_fact(facts_, LogFact::Kind::stack, RankSet{rank_}, main->line);
       fact.text = main->frames.front().function;
       for (const DumpFrame& frame : main->frames) {
         fact.op = is_c10d(frame) ? frame.function : fact.op;  // the outermost is the program's call
@@ -171,10 +155,7 @@ class StackReader {
 }  // namespace
 
 bool looks_like_host_stacks(std::string_view bytes) {
-  if (bytes.find('\0') != std::string_view::npos) {
-    return false;
-  }
-  const auto has = [bytes](std::string_view text) { return bytes.find(text) != std::string_view::npos; };
+  const auto has = [bytes](std::string_view text) { return contains(bytes, text); };
   const bool is_py_spys = bytes.starts_with("Process ") || has("\nProcess ");
   const bool has_no_title = has("): \"MainThread\"");  // people copy py-spy's lines without the first one
   return has(recent_first) || has_no_title || (is_py_spys && has("\nThread "));

@@ -10,6 +10,7 @@
 #include "traces/logs/host_stacks.h"
 #include "traces/logs/job_log.h"
 #include "traces/logs/kernel_log.h"
+#include "traces/logs/lines.h"
 #include "traces/logs/nccl_counters.h"
 #include "traces/logs/nccl_warnings.h"
 #include "traces/logs/python_errors.h"
@@ -92,7 +93,7 @@ std::optional<Facts> read_text_evidence(std::string_view bytes, Rank rank, const
   if (zeros > bytes.size() / 16) {
     return std::nullopt;
   }
-  const bool is_plain = zeros == 0 && bytes.find(color_begin) == std::string_view::npos;
+  const bool is_plain = zeros == 0 && !contains(bytes, color_begin);
   std::string plain = is_plain ? std::string() : without_colors(bytes);
   std::erase(plain, '\0');
   const std::optional<std::string> whole = without_wraps(is_plain ? bytes : plain);
@@ -125,8 +126,8 @@ std::optional<Facts> read_text_evidence(std::string_view bytes, Rank rank, const
 }
 
 std::optional<Facts> read_json_evidence(const Value& value, Rank rank, const std::string& file) {
-  const auto reader = std::find_if(json_readers.begin(), json_readers.end(),
-                                   [&value](const JsonReader& each) { return each.fits(value); });
+  const auto reader =
+      std::ranges::find_if(json_readers, [&value](const JsonReader& each) { return each.fits(value); });
   if (reader == json_readers.end()) {
     return std::nullopt;
   }
@@ -137,8 +138,7 @@ std::optional<Facts> read_json_evidence(const Value& value, Rank rank, const std
 
 bool is_named_like_log(std::string_view path) {
   constexpr std::array<std::string_view, 4> endings = {".log", ".err", ".out", ".stderr"};
-  return std::any_of(endings.begin(), endings.end(),
-                     [path](std::string_view end) { return path.ends_with(end); });
+  return std::ranges::any_of(endings, [path](std::string_view end) { return path.ends_with(end); });
 }
 
 LogFact rank_wrote(Rank rank, const std::string& file) {

@@ -97,8 +97,6 @@ constexpr std::array<std::string_view, 25> marks = {duplicate_gpu,
                                                     store_is_gone[0],
                                                     store_is_gone[1]};
 
-bool is_rank(std::optional<std::int64_t> number) { return number && *number >= 0 && *number < ranks_max; }
-
 // Reads "1, 2, 5" from the beginning of a text, up to the first character that is not part of a list.
 RankSet ranks_at(std::string_view text) {
   std::vector<Rank> ranks;
@@ -176,15 +174,9 @@ class LineReader {
   }
 
  private:
-  LogFact& add(Kind kind, RankSet ranks) {
-    LogFact& fact = facts_.emplace_back();
-    fact.kind = kind;
-    fact.ranks = std::move(ranks);
-    fact.line = number_;
-    return fact;
-  }
+  LogFact& add(Kind kind, RankSet ranks) { return add_fact(facts_, kind, std::move(ranks), number_); }
 
-  bool has(std::string_view mark) const { return line_.find(mark) != std::string_view::npos; }
+  bool has(std::string_view mark) const { return contains(line_, mark); }
 
   // "Rank 0 is running collective: CollectiveFingerPrint(SequenceNumber=5, OpType=ALLREDUCE, TensorShape=[2],
   // TensorDtypes=Float, ...), but Rank 1 is running collective: ...". Without tensors, a comma is missing. The first
@@ -195,17 +187,17 @@ class LineReader {
          place = line_.find(mismatch, place + 1)) {
       const std::string_view before = line_.substr(0, place);
       const std::size_t word = before.rfind("ank ");
-      const std::optional<std::int64_t> rank =
-          word == std::string_view::npos ? std::nullopt : number_at(before.substr(word + 4));
-      if (!is_rank(rank)) {
+      const std::optional<Rank> rank =
+          word == std::string_view::npos ? std::nullopt : rank_at(before.substr(word + 4));
+      if (!rank) {
         continue;
       }
       std::string_view print = line_.substr(place + mismatch.size());
       print = print.substr(0, print.find(mismatch));
-      if (print.find(')') == std::string_view::npos) {
+      if (!contains(print, ")")) {
         break;  // the line is cut
       }
-      LogFact& fact = add(Kind::fingerprint, RankSet{own >= 0 ? own : static_cast<Rank>(*rank)});
+      LogFact& fact = add(Kind::fingerprint, RankSet{own >= 0 ? own : *rank});
       fact.group = own >= 0 ? std::to_string(*rank) : "";
       set_print(print, fact);
       own = -1;
@@ -216,7 +208,7 @@ class LineReader {
     fact.seq = number_after(print, "SequenceNumber=").value_or(-1);
     fact.op = field(print, "OpType=", ",)");
     const std::string shape = field(print, "TensorShape=[", "]");
-    fact.shape = print.find("TensorShape=[") == std::string_view::npos ? "" : "[" + shape + "]";
+    fact.shape = contains(print, "TensorShape=[") ? "[" + shape + "]" : "";
     fact.dtype = field(print, "TensorDtypes=", ",)");
   }
 
@@ -238,9 +230,8 @@ class LineReader {
   // "[Rank 0]: Rank 2 failed to pass monitoredBarrier in 2000 ms", "[Rank 0]: Ranks 1, 2 failed ...".
   void read_barrier() {
     if (const std::size_t place = line_.find(reached); place != std::string_view::npos) {
-      const std::optional<std::int64_t> waits_for = number_at(line_.substr(place + reached.size()));
-      if (is_rank(waits_for)) {
-        add(Kind::blamed, RankSet{static_cast<Rank>(*waits_for)});
+      if (const std::optional<Rank> waits_for = rank_at(line_.substr(place + reached.size()))) {
+        add(Kind::blamed, RankSet{*waits_for});
       }
       return;
     }
@@ -347,8 +338,8 @@ class LineReader {
     } else if (has(saw_timeout)) {  // the line counts the calls of its own group, and those have ended
       add(Kind::told_of_timeout, RankSet{rank});
     }
-    if (const auto other = number_after(line_, saw_timeout_of); is_rank(other)) {
-      add(Kind::told_of_timeout, RankSet{static_cast<Rank>(*other)});
+    if (const std::optional<Rank> other = rank_after(line_, saw_timeout_of)) {
+      add(Kind::told_of_timeout, RankSet{*other});
     }
     if (const std::size_t place = line_.find(watchdog_ended); place != std::string_view::npos) {
       const std::string_view error = line_.substr(place + watchdog_ended.size());
@@ -552,9 +543,9 @@ class LineReader {
     is_missing_ = is_missing_ || has(missing_data);
     const bool is_one = text.starts_with("Rank ");
     if (is_missing_ && is_one) {
-      const std::optional<std::int64_t> rank = number_at(text.substr(5));
-      const bool is_known = is_of_all_ && is_rank(rank);
-      LogFact& fact = add(Kind::unreachable, is_known ? RankSet{static_cast<Rank>(*rank)} : RankSet());
+      const std::optional<Rank> rank = rank_at(text.substr(5));
+      const bool is_known = is_of_all_ && rank;
+      LogFact& fact = add(Kind::unreachable, is_known ? RankSet{*rank} : RankSet());
       fact.group = communicator_;
       fact.text = is_known ? std::string(unresponsive) : std::string(text);
     }
@@ -565,7 +556,7 @@ class LineReader {
         add_launched(is_one ? *number : -1, is_one ? 1 : std::min<std::int64_t>(*number, ranks_max));
       }
     } else if (operation_ && is_one && has(" -- GPU ")) {
-      if (const std::optional<std::int64_t> rank = number_at(text.substr(5)); is_rank(rank)) {
+      if (const std::optional<Rank> rank = rank_at(text.substr(5))) {
         add_launched(*rank, 0);
       }
     }
@@ -581,7 +572,7 @@ class LineReader {
   // `rank` counts within the communicator; it is the job's only if the communicator has all ranks. -1: the line has
   // none.
   void add_launched(std::int64_t rank, std::int64_t count) {
-    const bool is_known = is_of_all_ && is_rank(rank);
+    const bool is_known = is_of_all_ && rank >= 0 && rank < ranks_max;
     LogFact& fact = add(Kind::launched, is_known ? RankSet{static_cast<Rank>(rank)} : RankSet());
     fact.count = count;
     fact.seq = *operation_;
@@ -618,9 +609,7 @@ class LineReader {
 }  // namespace
 
 bool looks_like_job_log(std::string_view bytes) {
-  return bytes.find('\0') == std::string_view::npos &&
-         std::any_of(marks.begin(), marks.end(),
-                     [bytes](std::string_view mark) { return bytes.find(mark) != std::string_view::npos; });
+  return std::ranges::any_of(marks, [bytes](std::string_view mark) { return contains(bytes, mark); });
 }
 
 std::vector<check::LogFact> read_job_log(const LogStream& log) {

@@ -10,7 +10,7 @@ constexpr std::string_view xid = "NVRM: Xid (";
 
 }  // namespace
 
-bool looks_like_kernel_log(std::string_view bytes) { return bytes.find(xid) != std::string_view::npos; }
+bool looks_like_kernel_log(std::string_view bytes) { return contains(bytes, xid); }
 
 std::vector<check::LogFact> read_kernel_log(const LogStream& log) {
   std::vector<check::LogFact> facts;
@@ -19,12 +19,10 @@ std::vector<check::LogFact> read_kernel_log(const LogStream& log) {
     if (place == std::string_view::npos) {
       continue;
     }
-    check::LogFact& fact = facts.emplace_back();
-    fact.kind = check::LogFact::Kind::device_error;
-    fact.ranks = log.rank >= 0 ? RankSet{log.rank} : RankSet();
+    check::LogFact& fact = add_fact(facts, check::LogFact::Kind::device_error,
+                                    log.rank >= 0 ? RankSet{log.rank} : RankSet(), line.number);
     fact.text = line.text.substr(place, 160);
     fact.seq = number_after(line.text.substr(place), "): ").value_or(-1);
-    fact.line = line.number;
   }
   return facts;
 }

@@ -28,6 +28,10 @@ std::optional<Rank> rank_after(std::string_view line, std::string_view word) {
   return place == std::string_view::npos ? std::nullopt : rank_at(line.substr(place + word.size()));
 }
 
+bool contains(std::string_view text, std::string_view word) {
+  return text.find(word) != std::string_view::npos;
+}
+
 std::string_view without_blanks(std::string_view text) {
   const std::size_t first = std::min(text.find_first_not_of(" \t\r"), text.size());
   text.remove_prefix(first);

@@ -25,13 +25,18 @@ bool is_word(std::string_view text) {
   });
 }
 
-// How long the time at the beginning of a text is, "2026-11-25T10:00:01.5Z ", with the blank; 0: there is none.
-std::size_t time_length(std::string_view text) {
-  constexpr std::string_view pattern = "0000-00-00?00:00:00";
+// In a pattern, '0' is a digit, and '?' a 'T' or a blank.
+bool begins_like(std::string_view text, std::string_view pattern) {
   const auto fits = [](char wanted, char c) {
     return wanted == '0' ? is_digit(c) : wanted == '?' ? c == 'T' || c == ' ' : c == wanted;
   };
-  if (text.size() < pattern.size() || !std::equal(pattern.begin(), pattern.end(), text.begin(), fits)) {
+  return text.size() >= pattern.size() && std::equal(pattern.begin(), pattern.end(), text.begin(), fits);
+}
+
+// How long the time at the beginning of a text is, "2026-11-25T10:00:01.5Z ", with the blank; 0: there is none.
+std::size_t time_length(std::string_view text) {
+  constexpr std::string_view pattern = "0000-00-00?00:00:00";
+  if (!begins_like(text, pattern)) {
     return 0;
   }
   const std::size_t end = text.find_first_not_of("0123456789.,:+-Z", pattern.size());
@@ -52,16 +57,12 @@ void take_time(std::string_view& line) {
 
 // Removes "ERROR 07-23 19:34:51 [multiproc_executor.py:487] ", which vLLM writes before each line of a traceback.
 void take_logging_header(std::string_view& line) {
-  constexpr std::string_view pattern = "00-00 00:00:00 ";
   constexpr std::size_t header_max = 80;
   const std::size_t level = line.find(' ');
   const bool is_level = level != std::string_view::npos && level >= 4 && level <= 8 &&
                         std::all_of(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(level),
                                     [](char c) { return c >= 'A' && c <= 'Z'; });
-  const auto fits = [](char wanted, char c) { return wanted == '0' ? is_digit(c) : c == wanted; };
-  if (!is_level || line.size() < level + 1 + pattern.size() ||
-      !std::equal(pattern.begin(), pattern.end(), line.begin() + static_cast<std::ptrdiff_t>(level) + 1,
-                  fits)) {
+  if (!is_level || !begins_like(line.substr(level + 1), "00-00 00:00:00 ")) {
     return;
   }
   const std::size_t end = line.substr(0, header_max).find("] ", level);
@@ -323,8 +324,7 @@ bool names_only_others(std::string_view bytes, Rank rank) {
     if (is_own(take_prefixes(text, LearnedPrefixes()).rank)) {
       return false;
     }
-    const bool has_words =
-        text.find(" Watchdog caught ") != std::string_view::npos || text.starts_with("srun: error: ");
+    const bool has_words = contains(text, " Watchdog caught ") || text.starts_with("srun: error: ");
     if (has_words &&
         std::ranges::any_of(words, [&](std::string_view word) { return is_own(rank_after(text, word)); })) {
       return false;
@@ -343,6 +343,15 @@ std::optional<Rank> rank_named_in(std::string_view bytes) {
     named = torch ? std::optional(torch->rank) : named;
   }
   return named;
+}
+
+check::LogFact& add_fact(std::vector<check::LogFact>& facts, check::LogFact::Kind kind, RankSet ranks,
+                         std::int64_t line) {
+  check::LogFact& fact = facts.emplace_back();
+  fact.kind = kind;
+  fact.ranks = std::move(ranks);
+  fact.line = line;
+  return fact;
 }
 
 LogStream log_of_one(std::string_view bytes, Rank rank) {

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/c10d/op.h"
+#include "sim/diagnose/log_fact.h"
 
 namespace rollcall::traces {
 
@@ -37,6 +37,10 @@ bool has_prefix(std::string_view line);
 
 // True if lines name ranks, and none of them is `rank`: then a number in the file's name is that of a job or a node.
 bool names_only_others(std::string_view bytes, Rank rank);
+
+// Adds a fact that this line says, and returns it.
+check::LogFact& add_fact(std::vector<check::LogFact>& facts, check::LogFact::Kind kind, RankSet ranks,
+                         std::int64_t line = 0);
 
 // The whole text as one process wrote it, without prefixes.
 LogStream log_of_one(std::string_view bytes, Rank rank);

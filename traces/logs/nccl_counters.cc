@@ -18,15 +18,12 @@ using Kind = LogFact::Kind;
 
 constexpr std::string_view op_count = ": opCount ";
 
-LogFact launches_of(Rank rank, std::string group, std::int64_t count, std::int64_t line = 0) {
-  LogFact fact;
-  fact.kind = Kind::launched;
-  fact.ranks = RankSet{rank};
+void add_launches(std::vector<LogFact>& facts, Rank rank, std::string group, std::int64_t count,
+                  std::int64_t line = 0) {
+  LogFact& fact = add_fact(facts, Kind::launched, RankSet{rank}, line);
   fact.group = std::move(group);
   fact.seq = count;
   fact.count = 1;
-  fact.line = line;
-  return fact;
 }
 
 bool may_be_rank(std::int64_t number) { return number >= 0 && number < ranks_max; }
@@ -40,7 +37,7 @@ std::span<const Value> objects_of(const Value& value) {
 
 std::optional<std::string> mended_ras_json(std::string_view bytes) {
   constexpr std::string_view last_number = "\"nvml_dev\": ";
-  if (bytes.find("\"nccl_version\"") == std::string_view::npos) {
+  if (!contains(bytes, "\"nccl_version\"")) {
     return std::nullopt;
   }
   std::string mended;
@@ -141,14 +138,12 @@ std::vector<LogFact> read_ras_json(const Value& value) {
       for (std::uint32_t c = 1; c < counts->node->size; c += 2) {
         calls += std::min<std::int64_t>(count_or(&counts->node->items[c], 0), std::int64_t{1} << 40);
       }
-      facts.push_back(launches_of(static_cast<Rank>(rank), group, calls));
+      add_launches(facts, static_cast<Rank>(rank), group, calls);
     }
     for (const Value& missing : items_of(find(communicator, "missing_ranks"))) {
       const std::int64_t rank = missing.is(Value::Kind::dict) ? in_job.of(missing) : number_or(&missing, -1);
       if (may_be_rank(rank)) {
-        LogFact& fact = facts.emplace_back();
-        fact.kind = Kind::unreachable;
-        fact.ranks = RankSet{static_cast<Rank>(rank)};
+        LogFact& fact = add_fact(facts, Kind::unreachable, RankSet{static_cast<Rank>(rank)});
         fact.group = group;
         fact.text = is_dead(missing) ? "" : unresponsive;
       }
@@ -181,13 +176,13 @@ std::vector<LogFact> read_inspector(const Value& value, Rank file_rank) {
   }
   std::vector<LogFact> facts;
   for (const auto& [key, number] : last) {
-    facts.push_back(launches_of(key.second, key.first, number));
+    add_launches(facts, key.second, key.first, number);
   }
   return facts;
 }
 
 bool looks_like_nccl_calls(std::string_view bytes) {
-  return bytes.find(op_count) != std::string_view::npos && bytes.find("NCCL INFO") != std::string_view::npos;
+  return contains(bytes, op_count) && contains(bytes, "NCCL INFO");
 }
 
 // "node1:77:90 [0] NCCL INFO AllReduce: opCount 1f sendbuff 0x.. count 64 datatype 7 op 0 root 0 comm 0x55 [nranks=4]
@@ -203,7 +198,7 @@ std::vector<LogFact> read_nccl_calls(const LogStream& log) {
   std::map<std::string, Communicator> communicators;  // by process and address
   for (const auto& [line_number, line] : log.lines) {
     const std::size_t address = line.find(" comm 0x");
-    if (address == std::string_view::npos || line.find("NCCL INFO") == std::string_view::npos) {
+    if (address == std::string_view::npos || !contains(line, "NCCL INFO")) {
       continue;
     }
     const std::string_view pointer =
@@ -231,7 +226,7 @@ std::vector<LogFact> read_nccl_calls(const LogStream& log) {
   for (const auto& [key, communicator] : communicators) {
     const Rank rank = communicator.rank >= 0 ? communicator.rank : log.rank;
     if (communicator.last >= 0 && rank >= 0) {
-      facts.push_back(launches_of(rank, communicator.id, communicator.last, communicator.line));
+      add_launches(facts, rank, communicator.id, communicator.last, communicator.line);
     }
   }
   return facts;

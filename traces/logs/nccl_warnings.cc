@@ -37,9 +37,7 @@ std::string place_of(std::string_view before) {
 
 }  // namespace
 
-bool looks_like_nccl_warnings(std::string_view bytes) {
-  return bytes.find(warning) != std::string_view::npos;
-}
+bool looks_like_nccl_warnings(std::string_view bytes) { return contains(bytes, warning); }
 
 std::vector<check::LogFact> read_nccl_warnings(const LogStream& log) {
   constexpr std::size_t text_max = 200;
@@ -50,11 +48,9 @@ std::vector<check::LogFact> read_nccl_warnings(const LogStream& log) {
       continue;
     }
     const std::string place = place_of(line.text.substr(0, at));
-    check::LogFact& fact = facts.emplace_back();
-    fact.kind = check::LogFact::Kind::nccl_failed;
-    fact.text = fmt::format("{}{}", place.empty() ? "" : "NCCL on " + place + ": ",
-                            line.text.substr(at + warning.size(), text_max));
-    fact.line = line.number;
+    add_fact(facts, check::LogFact::Kind::nccl_failed, {}, line.number).text =
+        fmt::format("{}{}", place.empty() ? "" : "NCCL on " + place + ": ",
+                    line.text.substr(at + warning.size(), text_max));
     break;  // those that follow tell how the error went on
   }
   return facts;

@@ -80,25 +80,11 @@ bool may_be_of_c10d(std::string_view text, const check::DumpStack& frames) {
   const std::string& file = frames.front().file;
   const std::string_view dotted = text.substr(0, text.find_first_of(":\n"));
   const std::string_view name = dotted.substr(dotted.rfind('.') + 1);  // npos + 1 is 0
-  return name == "RuntimeError" || name.starts_with("Dist")
-             ? file.find("torch/utils/data/") == std::string::npos
-             : file.find("torch/distributed/") != std::string::npos;
+  return name == "RuntimeError" || name.starts_with("Dist") ? !contains(file, "torch/utils/data/")
+                                                            : contains(file, "torch/distributed/");
 }
 
-// `  File "train.py", line 12, in main`.
-std::optional<check::DumpFrame> frame_in(std::string_view line) {
-  const std::string_view text = without_blanks(line);
-  if (!text.starts_with("File \"")) {
-    return std::nullopt;
-  }
-  const std::size_t end = text.find('"', 6);
-  const std::size_t name = text.find(", in ", end == std::string_view::npos ? text.size() : end);
-  if (end == std::string_view::npos || name == std::string_view::npos) {
-    return std::nullopt;
-  }
-  return check::DumpFrame{std::string(text.substr(name + 5)), std::string(text.substr(6, end - 6)),
-                          number_after(text, "\", line ").value_or(0)};
-}
+std::optional<check::DumpFrame> frame_of_traceback(std::string_view line) { return frame_in(line, ", in "); }
 
 // The rank that raised the error, if the text has it; -1: it has not. The words are those of ProcessGroupNCCL and of
 // DDP's reducer: "[4] is setting up NCCL communicator", "Parameters which did not receive grad for rank 3".
@@ -135,7 +121,7 @@ std::string shape_of(std::string_view line) {
   const bool is_of_c10d = line.size() > 2 && line[0] == '[' &&
                           std::string_view("EFIW").find(line[1]) != std::string_view::npos &&
                           (is_digit(line[2]) || line[2] == ' ');
-  if (is_of_c10d || line.find(" NCCL ") != std::string_view::npos) {
+  if (is_of_c10d || contains(line, " NCCL ")) {
     return "";
   }
   std::string shape;
@@ -181,7 +167,7 @@ std::string summary_of(std::string_view text) {
 // True if the error came up while a DataLoader read from one of its workers: that one is gone.
 bool is_of_data_worker(const check::DumpStack& frames) {
   return std::ranges::any_of(frames, [](const check::DumpFrame& frame) {
-    return frame.function == "_try_get_data" && frame.file.find("torch/utils/data/") != std::string::npos;
+    return frame.function == "_try_get_data" && contains(frame.file, "torch/utils/data/");
   });
 }
 
@@ -295,7 +281,7 @@ class ErrorReader {
         add(std::string(line) + " " + rest_of_message(), {}, number);
       } else if (line.starts_with(fatal)) {
         add(std::string(line), {}, number);
-      } else if (line.find(gloos) != std::string_view::npos) {
+      } else if (contains(line, gloos)) {
         add_line(line, number);
       } else if (is_error_without_title(number)) {
         read_error_without_title(number);
@@ -328,7 +314,7 @@ class ErrorReader {
   const LogLine* read_frames(check::DumpStack& frames) {
     while (next_ < lines_.size()) {
       const LogLine& line = lines_[next_++];
-      if (std::optional<check::DumpFrame> frame = frame_in(line.text)) {
+      if (std::optional<check::DumpFrame> frame = frame_of_traceback(line.text)) {
         frames.push_back(*std::move(frame));
       } else if (!line.text.empty() && !line.text.starts_with(' ') && !is_of_another(line.text) &&
                  !is_amid_frames()) {
@@ -341,18 +327,17 @@ class ErrorReader {
 
   // Lines that are not an exception's: another process wrote its own amid the traceback.
   static bool is_of_another(std::string_view line) {
-    return line.starts_with(traceback) || line.find("] NCCL ") != std::string_view::npos;
+    return line.starts_with(traceback) || contains(line, "] NCCL ");
   }
 
   // True if frames follow on the line just read: it is one that the rank wrote to its other stream meanwhile.
   bool is_amid_frames() const {
     constexpr std::size_t lines_max = 3;
     for (std::size_t i = next_; i < std::min(next_ + lines_max, lines_.size()); ++i) {
-      if (frame_in(lines_[i].text)) {
+      if (frame_of_traceback(lines_[i].text)) {
         return true;
       }
-      if (lines_[i].text.empty() || lines_[i].text.starts_with(' ') ||
-          lines_[i].text.find(traceback) != std::string_view::npos) {
+      if (lines_[i].text.empty() || lines_[i].text.starts_with(' ') || contains(lines_[i].text, traceback)) {
         return false;
       }
     }
@@ -372,7 +357,7 @@ class ErrorReader {
     constexpr std::size_t lines_max = 4;  // of one frame: its place, the code, a mark below
     for (std::size_t i = index;
          i-- > index - std::min(index, lines_max) && lines_[i].text.starts_with(' ');) {
-      if (frame_in(lines_[i].text)) {
+      if (frame_of_traceback(lines_[i].text)) {
         return true;
       }
     }
@@ -383,7 +368,7 @@ class ErrorReader {
     const std::size_t at = next_ - 1;
     check::DumpStack frames;  // innermost first
     for (std::size_t i = at; i-- > 0 && lines_[i].text.starts_with(' ');) {
-      if (std::optional<check::DumpFrame> frame = frame_in(lines_[i].text)) {
+      if (std::optional<check::DumpFrame> frame = frame_of_traceback(lines_[i].text)) {
         frames.push_back(*std::move(frame));
       }
     }
@@ -514,7 +499,7 @@ class ErrorReader {
 }  // namespace
 
 std::optional<Kind> kind_of_error(std::string_view text, const check::DumpStack& frames) {
-  if (text.find(too_long) != std::string_view::npos) {
+  if (contains(text, too_long)) {
     return Kind::aborted;
   }
   if (has_one_of(text, of_nobody)) {
@@ -538,17 +523,15 @@ bool begins_or_has_end_of_traceback(std::string_view bytes) {
       first.starts_with('[') && label != std::string_view::npos) {
     first.remove_prefix(label + 3);
   }
-  return is_exception(first) || (bytes.find("File \"") != std::string_view::npos &&
-                                 bytes.find("\", line ") != std::string_view::npos &&
-                                 bytes.find("Error: ") != std::string_view::npos);
+  return is_exception(first) ||
+         (contains(bytes, "File \"") && contains(bytes, "\", line ") && contains(bytes, "Error: "));
 }
 
 }  // namespace
 
 bool looks_like_python_errors(std::string_view bytes) {
-  return bytes.find(traceback) != std::string_view::npos || bytes.find(terminate) != std::string_view::npos ||
-         bytes.find(fatal) != std::string_view::npos || bytes.find(gloos) != std::string_view::npos ||
-         begins_or_has_end_of_traceback(bytes);
+  return contains(bytes, traceback) || contains(bytes, terminate) || contains(bytes, fatal) ||
+         contains(bytes, gloos) || begins_or_has_end_of_traceback(bytes);
 }
 
 std::vector<check::LogFact> read_python_errors(const LogStream& log) { return ErrorReader(log).read(); }

@@ -16,7 +16,7 @@ constexpr std::string_view key = "store_based_barrier_key:";
 
 }  // namespace
 
-bool looks_like_store_barrier(std::string_view bytes) { return bytes.find(key) != std::string_view::npos; }
+bool looks_like_store_barrier(std::string_view bytes) { return contains(bytes, key); }
 
 std::vector<LogFact> read_store_barriers(const LogStream& log) {
   std::map<Rank, LogFact> last;
@@ -25,12 +25,12 @@ std::vector<LogFact> read_store_barriers(const LogStream& log) {
     if (!barrier) {
       continue;
     }
-    if (line.find(is_through) != std::string_view::npos) {
+    if (contains(line, is_through)) {
       last.erase(rank_after(line, "Rank ").value_or(-1));
       continue;
     }
     const std::optional<Rank> rank = rank_after(line, "rank: ");
-    if (!rank || line.find(waits) == std::string_view::npos) {
+    if (!rank || !contains(line, waits)) {
       continue;
     }
     LogFact& fact = last[*rank];

@@ -28,18 +28,14 @@ std::vector<check::LogFact> read_watch_log(const LogStream& log) {
   std::vector<check::LogFact> facts;
   for (const auto& [number, line] : log.lines) {
     const std::optional<Rank> rank = line.starts_with("rank ") ? rank_after(line, "rank ") : std::nullopt;
-    const auto word = std::find_if(line_kinds.begin(), line_kinds.end(), [line](const auto& each) {
-      return line.find(each.first) != std::string_view::npos;
-    });
+    const auto word =
+        std::ranges::find_if(line_kinds, [line](const auto& each) { return contains(line, each.first); });
     if (!rank || word == line_kinds.end()) {
       continue;
     }
-    check::LogFact& fact = facts.emplace_back();
-    fact.kind = word->second;
-    fact.ranks = RankSet{*rank};
+    check::LogFact& fact = add_fact(facts, word->second, RankSet{*rank}, number);
     const std::string_view text = line.substr(line.find(word->first) + word->first.size(), shown_text_max);
     (fact.kind == Kind::not_joined ? fact.op : fact.text) = text;  // a process that has not come may be alive
-    fact.line = number;
   }
   return facts;
 }

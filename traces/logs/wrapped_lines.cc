@@ -31,10 +31,6 @@ constexpr std::array<Statement, 5> statements = {{
 // A line of the watchdog may be cut before the statement begins.
 constexpr std::string_view watchdog_header = "ProcessGroupNCCL.cpp:";
 
-bool begins(std::string_view line, const Statement& statement) {
-  return line.find(statement.begin) != std::string_view::npos;
-}
-
 bool is_whole(std::string_view line, const Statement& statement) {
   const std::size_t last = line.find(statement.last, std::min(line.find(statement.begin), line.size()));
   return last != std::string_view::npos && line.find(statement.end, last) != std::string_view::npos;
@@ -46,8 +42,8 @@ bool has_whole(std::string_view line) {
 
 bool may_be_cut(std::string_view line) {
   const bool has_begin =
-      std::ranges::any_of(statements, [line](const Statement& each) { return begins(line, each); });
-  return (has_begin || line.find(watchdog_header) != std::string_view::npos) && !has_whole(line);
+      std::ranges::any_of(statements, [line](const Statement& each) { return contains(line, each.begin); });
+  return (has_begin || contains(line, watchdog_header)) && !has_whole(line);
 }
 
 // The line with as many of the next ones as make it whole, and how many those are. Empty if that is not possible:
