@@ -202,12 +202,7 @@ def _module_of(frame):
 
 def stack_of(thread):
     """Returns a thread's stack, innermost first: [file, line, function], without our own and Python's frames."""
-    frame = sys._current_frames().get(thread)
-    frames = []
-    while frame is not None:
-        frames.append((frame, frame.f_lineno))
-        frame = frame.f_back
-    return _told(frames)
+    return _told(traceback.walk_stack(sys._current_frames()[thread]))
 
 
 def stack_of_error(error):
@@ -236,7 +231,7 @@ def _told(frames):
     lines = []
     for frame, line in frames:
         path = frame.f_code.co_filename
-        if not path.startswith((HERE, _LIBRARY, "<frozen")) or any(part in path for part in _PACKAGES):
-            if not path.startswith(HERE):
-                lines.append([path, line, frame.f_code.co_name])
+        is_pythons = path.startswith((_LIBRARY, "<frozen")) and not any(part in path for part in _PACKAGES)
+        if not is_pythons and not path.startswith(HERE):
+            lines.append([path, line, frame.f_code.co_name])
     return lines[:100]

@@ -16,10 +16,9 @@ from .call_site import call_site, is_users
 _MARK = "_rollcall_received"
 _READS = frozenset(
     getattr(torch.Tensor, name)
-    for name in ("item", "tolist", "numpy", "__bool__", "__int__", "__float__", "__index__", "__array__", "__len__",
-                 "__contains__")
+    for name in ("item", "tolist", "numpy", "__bool__", "__int__", "__float__", "__index__", "__array__", "__contains__")
     if hasattr(torch.Tensor, name)
-) - {torch.Tensor.__len__}
+)
 
 _watch = None
 

@@ -5,13 +5,6 @@ import torch
 from . import data_dependence, touches
 
 
-def _times(tensor, count):
-    """Adds or multiplies `count` equal tensors; integers wrap around."""
-    if tensor.dtype == torch.bool:
-        return
-    tensor.mul_(count)
-
-
 class FakeAnswers:
     are_immediate = True
     is_waiting = False
@@ -60,10 +53,10 @@ class FakeAnswers:
 
     @staticmethod
     def _reduce_equal(tensor, call):
-        size = call.group.size()
-        if call.reduce == "SUM":
-            _times(tensor, size)
-        elif call.reduce == "PRODUCT" and tensor.dtype != torch.bool:
+        size, is_number = call.group.size(), tensor.dtype != torch.bool
+        if call.reduce == "SUM" and is_number:
+            tensor.mul_(size)  # integers wrap around
+        elif call.reduce == "PRODUCT" and is_number:
             tensor.pow_(size)
         elif call.reduce == "BXOR" and size % 2 == 0:
             tensor.zero_()
@@ -72,15 +65,11 @@ class FakeAnswers:
         for index, tensor in enumerate(call.filled):
             _copy(tensor, call.given[index * len(call.given) // len(call.filled)])
 
-    def _gather(self, call):
-        for tensor in call.filled:
-            _copy(tensor, call.given[0])
+    _gather = _all_gather_coalesced = _all_gather
 
     def _all_gather_into_tensor(self, call):
         for output, given in zip(call.filled, call.given):
             output.view(-1).copy_(given.reshape(-1).repeat(output.numel() // max(1, given.numel())))
-
-    _all_gather_coalesced = _all_gather
 
     def _scatter(self, call):
         if call.given:

@@ -47,11 +47,11 @@ class Launcher:
         room = self._arguments.world_size if together else max(1, self._arguments.jobs)
         self._stopped = not os.read(sys.stdin.fileno(), 1)
         self._selector.register(sys.stdin, selectors.EVENT_READ, None)
-        while self._waiting or any(process.is_alive for process in self._processes):
-            while self._waiting and not self._stopped and self._alive() < room:
+        while self._waiting or self._alive():
+            while self._waiting and not self._stopped and len(self._alive()) < room:
                 self._start(self._waiting.pop(0))
             if self._stopped:
-                self._end_all()
+                self._end(self._alive())
                 break
             self._listen()
             if self._others and not self._waiting and not self._alive():
@@ -67,7 +67,7 @@ class Launcher:
             self._waiting = []
 
     def _alive(self):
-        return sum(process.is_alive for process in self._processes)
+        return [process for process in self._processes if process.is_alive]
 
     def _start(self, rank):
         read, write = os.pipe()
@@ -96,11 +96,10 @@ class Launcher:
                 self._stopped = True
             else:
                 self._pass_on(key.data)
-        for process in self._processes:
-            if process.is_alive:
-                self._reap(process, os.WNOHANG)
+        for process in self._alive():
+            self._reap(process, os.WNOHANG)
         if self._arguments.mode == "fake":  # otherwise the simulator knows which ranks are silent
-            self._end([process for process in self._processes if process.is_alive and self._is_silent(process)])
+            self._end([process for process in self._alive() if self._is_silent(process)])
 
     def _is_silent(self, process):
         """True if the rank has neither made a call nor ended for too long."""
@@ -112,7 +111,7 @@ class Launcher:
 
     def _unread_ends(self):
         """True if a rank's output has ended: the rank is about to end, or has left its work to a child process."""
-        return any(process.is_alive and process.output is None for process in self._processes)
+        return any(process.output is None for process in self._alive())
 
     def _pass_on(self, process):
         data = os.read(process.output, 65536)
@@ -166,9 +165,6 @@ class Launcher:
             os.killpg(process.pid, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
             pass  # no process of the group is left
-
-    def _end_all(self):
-        self._end([process for process in self._processes if process.is_alive])
 
     def _end(self, processes):
         """Asks the processes to report where they are, and ends them."""

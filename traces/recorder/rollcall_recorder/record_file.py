@@ -10,9 +10,9 @@ ended. An event is a short array:
     ["d", handle]            the script let go of a message's handle on Gloo, and the message may be lost with it
     ["f", handle]            the gradient reducer will wait for it before backward() returns
     ["b", [call, ...], handle]   calls of one batch_isend_irecv
-    ["x"]                    the blocking call or wait just recorded raised
-    ["x", type, message, refused, last resort, handle]    likewise; refused: before any other rank could notice the call;
-                             last resort: when no rank could make progress any more; handle: of a thread's wait ("o")
+    ["x", type, message, refused, last resort, handle]    the blocking call or wait just recorded raised; refused: before
+                             any other rank could notice the call; last resort: when no rank could make progress any
+                             more; handle: of a thread's wait ("o")
     ["k", kernel]            the rank's GPU computes; "s", "e", "v", and "y" describe its streams (kernels.py)
     ["r"]                    the blocking call has returned (live runs only, where the next line may be far off)
 
@@ -118,10 +118,8 @@ class RecordFile:
         """Writes a call. A blocking call has no handle."""
         self._begin_event()
         self.last_issued = number
-        line = '["c",%d]\n' % number if handle is None else '["c",%d,%d]\n' % (number, handle)
-        if values is not None:
-            line = json.dumps(["c", number, handle, values], separators=(",", ":")) + "\n"
-        os.write(self._descriptor, line.encode())
+        event = ["c", number] if handle is None else ["c", number, handle]
+        self.say(event if values is None else ["c", number, handle, values])
 
     def issued_together(self, numbers, handle):
         self._begin_event()
@@ -139,9 +137,6 @@ class RecordFile:
     def future_taken(self, handle):
         self._begin_event()
         os.write(self._descriptor, b'["f",%d]\n' % handle)
-
-    def raised(self):
-        os.write(self._descriptor, b'["x"]\n')
 
     def returned(self):
         os.write(self._descriptor, b'["r"]\n')

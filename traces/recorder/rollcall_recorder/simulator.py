@@ -71,11 +71,9 @@ class SimulatedAnswers:
         said = {} if timeout is None else {"timeout": timeout.total_seconds()}
         if is_eager:
             said["eager"] = True
-        with signals.put_off(), self._lock:
-            self._say({"init": backend, "torch": torch.__version__,
-                       "debug": os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF"),
-                       "site": call_site(sys._getframe(1)).describe(), **said})
-            self._answer([], is_call=False)
+        self._ask({"init": backend, "torch": torch.__version__,
+                   "debug": os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF"),
+                   "site": call_site(sys._getframe(1)).describe(), **said}, is_call=False)
 
     def start(self, call, blocks):
         with self._lock:
@@ -97,7 +95,7 @@ class SimulatedAnswers:
     def _ask_for(self, tickets):
         """Raises the backend's error if it refuses the calls, before any rank waits for them."""
         try:
-            self._answer([])
+            self._answer()
         except BaseException:
             for ticket in tickets:
                 self._open.pop(ticket, None)
@@ -117,8 +115,7 @@ class SimulatedAnswers:
                 del self._open[ticket]
             if not tickets:
                 return False
-            self._say({"drop": tickets})
-            return self._answer([], is_call=False, waits=False)["lost"]
+            return self._ask({"drop": tickets}, is_call=False, waits=False)["lost"]
 
     def source_of(self, call):
         return self._sources.get(id(call), call.peer)
@@ -130,24 +127,24 @@ class SimulatedAnswers:
         """Makes the last call described."""
         with signals.put_off(), self._lock:
             self._describe()
-            self._say({"host": self._record.last_issued})
-            self._answer([])
+            self._ask({"host": self._record.last_issued})
 
     destroy_group = _host_call
 
     def ask_store(self, question):
         """Asks the store. Store calls are not in the record, so their errors are not recorded as a call's exception."""
         self._record.note_dropped()
-        with signals.put_off(), self._lock:
-            self._say(question)
-            return self._answer([], is_call=False)
+        return self._ask(question, is_call=False)
 
     def sleep(self, seconds):
         """Advances the rank's clock; other ranks may give up waiting for it."""
         self._record.note_dropped()
+        self._ask({"sleep": seconds}, is_call=False, waits=False)
+
+    def _ask(self, question, is_call=True, waits=True):
         with signals.put_off(), self._lock:
-            self._say({"sleep": seconds})
-            self._answer([], is_call=False, waits=False)
+            self._say(question)
+            return self._answer(is_call, waits)
 
     def _describe(self):
         while self._said < len(self._record.described):
@@ -223,8 +220,8 @@ class SimulatedAnswers:
         except OSError:
             _wait_to_be_ended()
 
-    def _answer(self, filled, is_call=True, waits=True):
-        return self._take(self._read(waits), filled, is_call)
+    def _answer(self, is_call=True, waits=True):
+        return self._take(self._read(waits), [], is_call)
 
     def _read(self, waits=True):
         self.is_waiting = waits
