@@ -1,12 +1,13 @@
 #include "traces/dumps/dump_decoder.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
+#include <numeric>
 #include <utility>
 
 #include <fmt/core.h>
 
-#include "traces/dumps/dump_fields.h"
-#include "traces/dumps/profiling_name.h"
 #include "traces/dumps/recorded_call.h"
 #include "traces/values/key_bytes.h"
 #include "traces/values/value_access.h"
@@ -22,6 +23,69 @@ using check::DumpRecord;
 using check::DumpStack;
 using check::DumpStatus;
 using check::RankDump;
+
+// The values of a Flight Recorder entry (torch/csrc/distributed/c10d/FlightRecorder.hpp), still in the tree. Null: it
+// has none.
+struct Entry {
+  const Value* collective_seq_id = nullptr;
+  const Value* duration_ms = nullptr;
+  const Value* frames = nullptr;
+  const Value* input_dtypes = nullptr;
+  const Value* input_sizes = nullptr;
+  const Value* is_p2p = nullptr;
+  const Value* op_id = nullptr;
+  const Value* output_dtypes = nullptr;
+  const Value* output_sizes = nullptr;
+  const Value* p2p_seq_id = nullptr;
+  const Value* pg_id = nullptr;
+  const Value* process_group = nullptr;
+  const Value* profiling_name = nullptr;
+  const Value* record_id = nullptr;
+  const Value* retired = nullptr;
+  const Value* seq_id = nullptr;  // 1.x and 2.0 had one counter
+  const Value* state = nullptr;
+  const Value* time_created_ns = nullptr;
+  const Value* time_discovered_completed_ns = nullptr;
+  const Value* time_discovered_started_ns = nullptr;
+  const Value* timeout_ms = nullptr;
+};
+
+using Field = const Value* Entry::*;
+
+struct NamedField {
+  std::string_view key;
+  Field field;
+};
+
+constexpr std::array<NamedField, 21> named_fields = {{
+    {"collective_seq_id", &Entry::collective_seq_id},
+    {"duration_ms", &Entry::duration_ms},
+    {"frames", &Entry::frames},
+    {"input_dtypes", &Entry::input_dtypes},
+    {"input_sizes", &Entry::input_sizes},
+    {"is_p2p", &Entry::is_p2p},
+    {"op_id", &Entry::op_id},
+    {"output_dtypes", &Entry::output_dtypes},
+    {"output_sizes", &Entry::output_sizes},
+    {"p2p_seq_id", &Entry::p2p_seq_id},
+    {"pg_id", &Entry::pg_id},
+    {"process_group", &Entry::process_group},
+    {"profiling_name", &Entry::profiling_name},
+    {"record_id", &Entry::record_id},
+    {"retired", &Entry::retired},
+    {"seq_id", &Entry::seq_id},
+    {"state", &Entry::state},
+    {"time_created_ns", &Entry::time_created_ns},
+    {"time_discovered_completed_ns", &Entry::time_discovered_completed_ns},
+    {"time_discovered_started_ns", &Entry::time_discovered_started_ns},
+    {"timeout_ms", &Entry::timeout_ms},
+}};
+
+// Null for keys that are not read.
+Field field_named(std::string_view key) {
+  const auto* const named = std::ranges::find(named_fields, key, &NamedField::key);
+  return named == named_fields.end() ? nullptr : named->field;
+}
 
 // Frames further out than this belong to launchers and say nothing about the call.
 constexpr std::size_t frames_max = 32;
@@ -44,7 +108,8 @@ class Decoder {
     read_groups();
     read_entries();
     read_status();
-    finish_groups();
+    result_.dump.groups.resize(result_.tables.groups.things().size());
+    std::iota(result_.dump.groups.begin(), result_.dump.groups.end(), 0U);
     return std::move(result_);
   }
 
@@ -139,26 +204,28 @@ class Decoder {
       if (known.text != key.text || known.size != key.size) {
         known = {key.text, key.size, field_named(key.as_text())};
       }
-      entry.fields[static_cast<std::size_t>(known.field)] = &node.items[i + 1];
+      if (known.field != nullptr) {
+        entry.*known.field = &node.items[i + 1];
+      }
     }
     return entry;
   }
 
   void read_entry(const Entry& entry, std::uint32_t index) {
     DumpRecord record;
-    record.created_ns = count_or(entry[Field::time_created_ns], 0);
-    record.started_ns = count_or(entry[Field::time_discovered_started_ns], 0);
-    record.completed_ns = count_or(entry[Field::time_discovered_completed_ns], 0);
-    record.collective_seq = count_or(entry[Field::collective_seq_id], count_or(entry[Field::seq_id], 0));
-    record.p2p_seq = count_or(entry[Field::p2p_seq_id], 0);
+    record.created_ns = count_or(entry.time_created_ns, 0);
+    record.started_ns = count_or(entry.time_discovered_started_ns, 0);
+    record.completed_ns = count_or(entry.time_discovered_completed_ns, 0);
+    record.collective_seq = count_or(entry.collective_seq_id, count_or(entry.seq_id, 0));
+    record.p2p_seq = count_or(entry.p2p_seq_id, 0);
     record.call = call_of(entry);
-    record.stack = stack_of(entry[Field::frames]);
+    record.stack = stack_of(entry.frames);
     record.group = group_of(entry);
-    record.timeout_ms = static_cast<std::uint32_t>(
-        std::clamp<std::int64_t>(count_or(entry[Field::timeout_ms], 0), 0, 0xffffffff));
-    record.duration_ms = duration_or_none(real_or(entry[Field::duration_ms], -1));
-    record.state = state_named(text_or_empty(entry[Field::state]));
-    record.retired = number_or(entry[Field::retired], 0) != 0;
+    record.timeout_ms =
+        static_cast<std::uint32_t>(std::clamp<std::int64_t>(count_or(entry.timeout_ms, 0), 0, 0xffffffff));
+    record.duration_ms = duration_or_none(real_or(entry.duration_ms, -1));
+    record.state = state_named(text_or_empty(entry.state));
+    record.retired = number_or(entry.retired, 0) != 0;
     const DumpCall& call = result_.tables.calls.things()[record.call];
     if (call.is_of_gloo() || is_of_torchcomms_) {
       end_unless_dated(record);
@@ -167,20 +234,23 @@ class Decoder {
       result_.dump.skips_messages = true;
       count_operations(entry, record);
     }
+    // TorchComms records messages without their source and destination, so they cannot be paired.
     if (is_of_torchcomms_ && !call.is_message() && (call.op == "send" || call.op == "recv")) {
-      pass_over(entry, record.group, index);
+      ++passed_over_[record.group];
+      take_id(entry, index);
       return;
     }
-    record.unrecorded += passed_over(record.group);
-    record.is_p2p =
-        number_or(entry[Field::is_p2p], call.is_message() ? 1 : 0) != 0 || closes_messages(call, record);
+    if (is_of_torchcomms_) {
+      record.unrecorded += std::exchange(passed_over_[record.group], 0);
+    }
+    record.is_p2p = number_or(entry.is_p2p, call.is_message() ? 1 : 0) != 0 || closes_messages(call, record);
     take_id(entry, index);
     result_.dump.records.push_back(record);
   }
 
   // Ids count every record, so records that fell off the ring or were left out leave a gap.
   void take_id(const Entry& entry, std::uint32_t index) {
-    const std::int64_t id = count_or(entry[Field::record_id], -1);
+    const std::int64_t id = count_or(entry.record_id, -1);
     first_id_ = index == 0 ? id : first_id_;
     result_.dump.from_start &= id == index;
     result_.dump.without_gaps &= id >= 0 && id - first_id_ == index;
@@ -199,26 +269,10 @@ class Decoder {
     }
   }
 
-  // TorchComms records messages without their source and destination, so they cannot be paired.
-  void pass_over(const Entry& entry, std::uint32_t group, std::uint32_t index) {
-    if (group >= passed_over_.size()) {
-      passed_over_.resize(group + 1, 0);
-    }
-    ++passed_over_[group];
-    take_id(entry, index);
-  }
-
-  std::uint32_t passed_over(std::uint32_t group) {
-    return group < passed_over_.size() ? std::exchange(passed_over_[group], 0) : 0;
-  }
-
   // Gloo's op_id also counts operations that its recorder does not keep.
   void count_operations(const Entry& entry, DumpRecord& record) {
-    if (record.group >= operations_.size()) {
-      operations_.resize(record.group + 1, no_operation);
-    }
-    std::int64_t& last = operations_[record.group];
-    const std::int64_t number = count_or(entry[Field::op_id], no_operation);
+    std::int64_t& last = operations_.try_emplace(record.group, no_operation).first->second;
+    const std::int64_t number = count_or(entry.op_id, no_operation);
     if (last != no_operation && number > last) {
       record.unrecorded = static_cast<std::uint32_t>(std::min<std::int64_t>(number - last - 1, 0xffffffff));
     }
@@ -226,7 +280,8 @@ class Decoder {
   }
 
   bool counts_operations(std::uint32_t group) const {
-    return group < operations_.size() && operations_[group] != no_operation;
+    const auto last = operations_.find(group);
+    return last != operations_.end() && last->second != no_operation;
   }
 
   // Dumps do not say which markers close a batch of messages (before torch 2.4), or say of all that they do not (2.11):
@@ -262,20 +317,20 @@ class Decoder {
   }
 
   std::uint32_t call_of(const Entry& entry) {
-    const std::string_view name = text_or_empty(entry[Field::profiling_name]);
+    const std::string_view name = text_or_empty(entry.profiling_name);
     spend(name.size());
     key_.clear();
     key_.put(name);
-    put_shapes(entry[Field::input_sizes]);
-    put_shapes(entry[Field::output_sizes]);
-    put_texts(entry[Field::input_dtypes]);
-    put_texts(entry[Field::output_dtypes]);
+    put_shapes(entry.input_sizes);
+    put_shapes(entry.output_sizes);
+    put_texts(entry.input_dtypes);
+    put_texts(entry.output_dtypes);
     return result_.tables.calls.number_of(key_.bytes(), [&] {
       DumpCall call = parse_profiling_name(name);
-      call.inputs = shapes_of(entry[Field::input_sizes]);
-      call.outputs = shapes_of(entry[Field::output_sizes]);
-      call.input_dtypes = texts_of(entry[Field::input_dtypes]);
-      call.output_dtypes = texts_of(entry[Field::output_dtypes]);
+      call.inputs = shapes_of(entry.input_sizes);
+      call.outputs = shapes_of(entry.output_sizes);
+      call.input_dtypes = texts_of(entry.input_dtypes);
+      call.output_dtypes = texts_of(entry.output_dtypes);
       return as_called(std::move(call));
     });
   }
@@ -309,8 +364,8 @@ class Decoder {
 
   // For example ("0", "default_pg"); very old dumps have only pg_id.
   std::uint32_t group_of(const Entry& entry) {
-    const std::span<const Value> names = items_of(entry[Field::process_group]);
-    const std::int64_t id = number_or(entry[Field::pg_id], 0);
+    const std::span<const Value> names = items_of(entry.process_group);
+    const std::int64_t id = number_or(entry.pg_id, 0);
     std::string_view name = !names.empty() ? text_or_empty(&names[0]) : std::string_view();
     const std::string number = name.empty() ? fmt::format("{}", id) : std::string();
     name = name.empty() ? number : name;
@@ -353,19 +408,13 @@ class Decoder {
     }
   }
 
-  void finish_groups() {
-    for (std::uint32_t i = 0; i < result_.tables.groups.things().size(); ++i) {
-      result_.dump.groups.push_back(i);
-    }
-  }
-
   static constexpr std::uint32_t no_group = 0xffffffff;
   static constexpr std::int64_t no_operation = -1;
 
   struct KnownKey {
     const char* text = nullptr;
     std::uint32_t size = 0;
-    Field field = Field::unknown;
+    Field field = nullptr;
   };
 
   const Value& file_;
@@ -374,9 +423,10 @@ class Decoder {
   Interner<std::uint32_t> group_of_name_;
   std::vector<std::pair<std::int64_t, std::uint32_t>> group_of_id_;
   bool is_of_torchcomms_ = false;
-  std::vector<std::uint32_t> passed_over_;  // by group: messages since its last call
-  std::vector<std::int64_t> operations_;    // by group: op_id of the last one, for Gloo
-  std::vector<KnownKey> known_keys_;        // by position in an entry
+  std::map<std::uint32_t, std::uint32_t>
+      passed_over_;  // by group: messages since its last call, for TorchComms
+  std::map<std::uint32_t, std::int64_t> operations_;  // by group: op_id of the last one, for Gloo
+  std::vector<KnownKey> known_keys_;                  // by position in an entry
   Key key_;
   std::int64_t first_id_ = 0;
   std::int64_t last_record_id_ = 0;

@@ -25,18 +25,6 @@ std::uint32_t milliseconds(Duration duration) {
   return static_cast<std::uint32_t>(std::min(duration / millisecond, longest));
 }
 
-std::string key_of(const DumpCall& call) {
-  std::string key = fmt::format("{} {} {} {} {} {}", call.backend, call.op, call.source, call.destination,
-                                fmt::join(call.input_dtypes, ","), fmt::join(call.output_dtypes, ","));
-  for (const auto* shapes : {&call.inputs, &call.outputs}) {
-    key += " ->";
-    for (const std::vector<std::int64_t>& shape : *shapes) {
-      key += fmt::format("|{}", fmt::join(shape, "x"));
-    }
-  }
-  return key;
-}
-
 }  // namespace
 
 DumpRecorder::DumpRecorder(Backend& inner, Rank rank, JobRecording& job)
@@ -163,10 +151,9 @@ DumpRecorder::Group& DumpRecorder::group_of(GroupId id) {
   const GroupMembers& members = handle->second.members();
   DumpGroup group{fmt::format("{}", id), id == world_group ? "default_pg" : members.name, members.ranks};
   std::sort(group.members.begin(), group.members.end());
-  const std::string key = fmt::format("{} {}", group.name, fmt::join(group.members, ","));
   Group used;
   used.handle = handle->second;
-  used.number = job_.tables.groups.number_of(key, [&] { return std::move(group); });
+  used.number = job_.tables.number_of(group);
   used.status.group = used.number;
   used.timeout_ms = milliseconds(timeout_of(members));
   dump_.groups.push_back(used.number);
@@ -178,7 +165,7 @@ std::size_t DumpRecorder::record(const Op& op, Group& group, const DumpCall& cal
   record.created_ns = epoch_ns + now();
   record.collective_seq = group.collectives;
   record.p2p_seq = group.messages;
-  record.call = number_of(call);
+  record.call = job_.tables.number_of(call);
   record.stack = stack_of(op);
   record.group = group.number;
   record.timeout_ms = group.timeout_ms;
@@ -187,10 +174,6 @@ std::size_t DumpRecorder::record(const Op& op, Group& group, const DumpCall& cal
   group.status.enqueued = record.is_p2p ? group.messages : group.collectives;
   dump_.records.push_back(record);
   return dump_.records.size() - 1;
-}
-
-std::uint32_t DumpRecorder::number_of(const DumpCall& call) {
-  return job_.tables.calls.number_of(key_of(call), [&] { return call; });
 }
 
 // The call in torch, then where the program makes it, by the scopes it is in. Shadow calls come from Join's hooks.

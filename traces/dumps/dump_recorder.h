@@ -66,7 +66,6 @@ class DumpRecorder final : public ForwardingBackend {
   Duration timeout_of(const GroupMembers& members) const;
   void pass_over(GroupId group, std::uint32_t operations, std::int64_t numbers);
   std::size_t record(const Op& op, Group& group, const check::DumpCall& call);
-  std::uint32_t number_of(const check::DumpCall& call);
   std::uint32_t stack_of(const Op& op);
   bool is_over(const Pending& pending);
   void complete(const Pending& pending);

@@ -36,25 +36,6 @@ std::string plain_name(const DumpGroup& group) {
                                                                        : group.description;
 }
 
-// One name per group; groups with the same description are distinguished by their names.
-std::vector<std::string> names_of(const std::vector<DumpGroup>& groups) {
-  std::map<std::string, int> uses;
-  for (const DumpGroup& group : groups) {
-    ++uses[plain_name(group)];
-  }
-  std::map<std::string, int> names;
-  std::vector<std::string> result;
-  for (const DumpGroup& group : groups) {
-    std::string name = plain_name(group);
-    if (uses[name] > 1) {
-      name += " " + group.name;
-    }
-    const int number = names[name]++;  // names repeat too, after a group was split
-    result.push_back(number == 0 ? name : fmt::format("{} ({})", name, number + 1));
-  }
-  return result;
-}
-
 // The collectives of one group run one after the other, whenever they were queued.
 struct Lane {
   static constexpr int most_open = 4;  // calls queued behind this many unfinished ones are not drawn
@@ -323,7 +304,23 @@ class TimelineMaker {
 
 }  // namespace
 
-std::vector<std::string> dump_group_names(const check::JobDump& job) { return names_of(job.groups); }
+std::vector<std::string> dump_group_names(const check::JobDump& job) {
+  std::map<std::string, int> uses;
+  for (const DumpGroup& group : job.groups) {
+    ++uses[plain_name(group)];
+  }
+  std::map<std::string, int> names;
+  std::vector<std::string> result;
+  for (const DumpGroup& group : job.groups) {
+    std::string name = plain_name(group);
+    if (uses[name] > 1) {
+      name += " " + group.name;
+    }
+    const int number = names[name]++;  // names repeat too, after a group was split
+    result.push_back(number == 0 ? name : fmt::format("{} ({})", name, number + 1));
+  }
+  return result;
+}
 
 RecordedTimeline timeline_of(const DumpCase& job, Rank world_size) {
   return TimelineMaker(job).make(world_size);

@@ -28,7 +28,7 @@ struct RecordedTimeline {
 // Covers the ranks below `world_size`.
 RecordedTimeline timeline_of(const check::DumpCase& job, Rank world_size);
 
-// One name per group of the job; groups with the same description get different names.
+// One name per group of the job; groups with the same description are distinguished by their names.
 std::vector<std::string> dump_group_names(const check::JobDump& job);
 
 }  // namespace rollcall::traces

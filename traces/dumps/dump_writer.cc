@@ -152,30 +152,23 @@ class DumpWriter {
   void config() {
     out_.text("pg_config");
     out_.open_dict();
+    // Gloo registers a group before it has a name or global ranks, so each group overwrites the one before.
     if (is_of_gloo()) {
-      last_group();
-    }
-    for (const std::uint32_t number : is_of_gloo() ? std::vector<std::uint32_t>() : dump_.groups) {
-      const DumpGroup& group = job_.groups[number];
-      out_.text(group.name);
-      out_.open_dict();
-      text("name", group.name);
-      text("desc", group.description);
-      text("ranks", fmt::format("[{}]", fmt::join(group.members, ", ")));
-      out_.close_dict();
+      std::vector<Rank> ranks(job_.groups[dump_.groups.back()].members.size());
+      std::iota(ranks.begin(), ranks.end(), Rank{0});
+      config_of({"", "", std::move(ranks)});
+    } else {
+      std::ranges::for_each(dump_.groups, [this](std::uint32_t number) { config_of(job_.groups[number]); });
     }
     out_.close_dict();
   }
 
-  // Gloo registers a group before it has a name or global ranks, so each group overwrites the one before.
-  void last_group() {
-    std::vector<std::size_t> ranks(job_.groups[dump_.groups.back()].members.size());
-    std::iota(ranks.begin(), ranks.end(), std::size_t{0});
-    out_.text("");
+  void config_of(const DumpGroup& group) {
+    out_.text(group.name);
     out_.open_dict();
-    text("name", "");
-    text("desc", "");
-    text("ranks", fmt::format("[{}]", fmt::join(ranks, ", ")));
+    text("name", group.name);
+    text("desc", group.description);
+    text("ranks", fmt::format("[{}]", fmt::join(group.members, ", ")));
     out_.close_dict();
   }
 
@@ -185,12 +178,11 @@ class DumpWriter {
     for (const DumpStatus& counters : dump_.status) {
       out_.text(fmt::format("{}", id_of(counters.group)));
       out_.open_dict();
-      const bool counts_operations = is_of_gloo();
       counter("last_enqueued_collective",
-              counts_operations ? last_operation(counters.group, false) : counters.enqueued);
+              is_of_gloo() ? last_operation(counters.group, false) : counters.enqueued);
       counter("last_started_collective", counters.started);
       counter("last_completed_collective",
-              counts_operations ? last_operation(counters.group, true) : counters.completed);
+              is_of_gloo() ? last_operation(counters.group, true) : counters.completed);
       out_.close_dict();
     }
     out_.close_dict();

@@ -22,6 +22,10 @@ bool is_recorded_otherwise(const check::DumpCall& called);
 check::DumpCall as_called(check::DumpCall recorded);
 check::DumpCall as_recorded(check::DumpCall called);
 
+// Takes what a recorder calls a call: "nccl:send 0->1", "nccl:recv 1<-0" (ranks inside the group), "nccl:all_reduce",
+// "allreduce". Sets backend, op, and the source and destination of messages.
+check::DumpCall parse_profiling_name(std::string_view name);
+
 // The marker that closes a batch of messages.
 check::DumpCall batch_marker(std::string_view backend);
 

@@ -5,7 +5,6 @@
 
 #include "traces/dumps/dump_decoder.h"
 #include "traces/formats/chakra.h"
-#include "traces/formats/chakra_json.h"
 #include "traces/formats/execution_trace.h"
 #include "traces/formats/kineto.h"
 #include "traces/formats/param_trace.h"
@@ -40,9 +39,8 @@ constexpr std::array<Format, 8> table = {{
 std::span<const Format> formats() { return table; }
 
 const Format* format_of(const SourceFile& file) {
-  const auto format =
-      std::find_if(table.begin(), table.end(), [&](const Format& each) { return each.fits(file); });
-  return format == table.end() ? nullptr : &*format;
+  const auto* const format = std::ranges::find_if(table, [&](const Format& each) { return each.fits(file); });
+  return format == table.end() ? nullptr : format;
 }
 
 }  // namespace rollcall::traces

@@ -256,7 +256,6 @@ RingRecord ring_record(std::string_view bytes, const RingHeader& header, std::ui
   record.number = word(0);
   record.created_ns = word(1);
   record.finished_ns = word(2);
-  record.waited_ns = word(3);
   record.call = static_cast<std::uint32_t>(word(4));
   record.group = static_cast<std::uint32_t>(word(4) >> 32U);
   record.seq = word(5);

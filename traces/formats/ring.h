@@ -31,13 +31,11 @@ struct RingRecord {
   std::uint64_t number = 0;  // from 1; 0: there is no record
   std::uint64_t created_ns = 0;
   std::uint64_t finished_ns = 0;
-  std::uint64_t waited_ns = 0;  // when the rank began to wait for it
-  std::uint32_t call = 0;       // in the table; 0: the table was full
+  std::uint32_t call = 0;  // in the table; 0: the table was full
   std::uint32_t group = 0;
   std::uint64_t seq = 0;  // within its group, or within its messages in one direction
   std::uint64_t flags = 0;
 
-  bool is_message() const { return (flags & 1) != 0; }
   bool is_about_groups() const { return (flags & 2) != 0; }
   bool has_failed() const { return (flags & 4) != 0; }
 };

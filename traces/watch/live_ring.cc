@@ -77,8 +77,6 @@ RingLook LiveRing::look() const {
   const std::uint64_t count = std::min({look.issued, header_.capacity, looked_at_max});
   for (std::uint64_t i = 0; i < count; ++i) {
     const traces::RingRecord record = traces::ring_record(bytes(), header_, look.issued - i);
-    look.last_event_ns = std::max({look.last_event_ns, static_cast<std::int64_t>(record.created_ns),
-                                   static_cast<std::int64_t>(record.finished_ns)});
     if (record.number == look.issued - i && record.finished_ns == 0) {
       look.waits = true;
       look.waits_in = record.is_about_groups() ? op_of(record.call) : look.waits_in;

@@ -18,12 +18,11 @@ struct RingLook {
   std::uint64_t issued = 0;
   std::uint64_t finished = 0;
   std::int64_t heartbeat_ns = 0;  // on the machine's clock
-  std::int64_t last_event_ns = 0;
-  std::uint64_t place = 0;  // changes when the program moves
-  std::uint64_t steps = 0;  // of the program's optimizer
-  bool waits = false;       // for a call that has not completed
-  std::string waits_in;     // a call about groups that has not returned: "init_process_group"
-  bool has_ended = false;   // the program is done, or has raised
+  std::uint64_t place = 0;        // changes when the program moves
+  std::uint64_t steps = 0;        // of the program's optimizer
+  bool waits = false;             // for a call that has not completed
+  std::string waits_in;           // a call about groups that has not returned: "init_process_group"
+  bool has_ended = false;         // the program is done, or has raised
 };
 
 class LiveRing {

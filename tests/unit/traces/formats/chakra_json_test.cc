@@ -1,4 +1,4 @@
-#include "traces/formats/chakra_json.h"
+#include "traces/formats/chakra.h"
 
 #include <fmt/core.h>
 
