@@ -42,6 +42,20 @@ RankOrder looped_bfs_order(const PipelinePlan& plan, Rank rank) {
   return order;
 }
 
+// _PipelineScheduleRuntime rounds: how many microbatches of a stage follow each other in the interleaved schedules.
+// Throws ValueError when the rounds are not even.
+std::int32_t microbatches_per_round(const PipelineShape& shape) {
+  const std::int32_t rounds = std::max(1, shape.microbatches / shape.ranks);
+  if (shape.microbatches % rounds != 0) {
+    throw ValueError(
+        fmt::format("{} requires the number of microbatches to be a multiple of the number of rounds ({}), "
+                    "but got {}.",
+                    shape.schedule == ScheduleKind::interleaved_1f1b ? "Interleaved 1F1B" : "Zero bubble",
+                    rounds, shape.microbatches));
+  }
+  return shape.microbatches / rounds;
+}
+
 // _get_1f1b_rank_ops, for ScheduleInterleaved1F1B and ScheduleInterleavedZeroBubble: a warm-up of forwards, then
 // alternating forwards and backwards, then the remaining backwards.
 class InterleavedOrder {
@@ -305,18 +319,6 @@ class DualPipeVOrder {
 };
 
 }  // namespace
-
-std::int32_t microbatches_per_round(const PipelineShape& shape) {
-  const std::int32_t rounds = std::max(1, shape.microbatches / shape.ranks);
-  if (shape.microbatches % rounds != 0) {
-    throw ValueError(
-        fmt::format("{} requires the number of microbatches to be a multiple of the number of rounds ({}), "
-                    "but got {}.",
-                    shape.schedule == ScheduleKind::interleaved_1f1b ? "Interleaved 1F1B" : "Zero bubble",
-                    rounds, shape.microbatches));
-  }
-  return shape.microbatches / rounds;
-}
 
 RankOrder compute_order(const PipelinePlan& plan, Rank rank) {
   switch (plan.shape.schedule) {

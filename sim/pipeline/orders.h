@@ -10,8 +10,4 @@ namespace rollcall::detail {
 // The order of one rank, for schedules of several stages per rank.
 RankOrder compute_order(const PipelinePlan& plan, Rank rank);
 
-// _PipelineScheduleRuntime rounds: how many microbatches of a stage follow each other in the interleaved schedules.
-// Throws ValueError when the rounds are not even.
-std::int32_t microbatches_per_round(const PipelineShape& shape);
-
 }  // namespace rollcall::detail

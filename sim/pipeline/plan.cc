@@ -27,33 +27,8 @@ constexpr std::array<ScheduleName, 7> schedule_names{{
     {ScheduleKind::dual_pipe_v, "DualPipeV"},
 }};
 
-std::string_view notation_of(Computation computation) {
-  switch (computation) {
-    case Computation::forward:
-      return "F";
-    case Computation::backward_input:
-      return "I";
-    case Computation::backward_weight:
-      return "W";
-    case Computation::full_backward:
-      return "B";
-    case Computation::unshard:
-      return "UNSHARD";
-    case Computation::reshard:
-      return "RESHARD";
-    case Computation::send_f:
-      return "SEND_F";
-    case Computation::recv_f:
-      return "RECV_F";
-    case Computation::send_b:
-      return "SEND_B";
-    case Computation::recv_b:
-      return "RECV_B";
-    case Computation::reduce_grad:
-      return "REDUCE_GRAD";
-  }
-  return "";
-}
+constexpr std::array<std::string_view, 11> notations{
+    "F", "I", "W", "B", "UNSHARD", "RESHARD", "SEND_F", "RECV_F", "SEND_B", "RECV_B", "REDUCE_GRAD"};
 
 // generate_stage_to_rank_mapping: round robin, or back and forth (torch/distributed/pipelining/_utils.py).
 Rank rank_of_stage(const PipelineShape& shape, std::int32_t stage) {
@@ -123,7 +98,8 @@ bool is_v_shaped(ScheduleKind kind) {
 std::string to_string(const Action& action) {
   const std::string microbatch =
       action.microbatch == Action::no_microbatch ? "" : std::to_string(action.microbatch);
-  return fmt::format("{}{}{}", action.stage, notation_of(action.computation), microbatch);
+  return fmt::format("{}{}{}", action.stage, notations[static_cast<std::size_t>(action.computation)],
+                     microbatch);
 }
 
 std::string to_string(const Step& step) {

@@ -18,26 +18,18 @@ namespace {
 // two messages per stage in the first step.
 constexpr std::int64_t metadata_bytes = 161;
 
-// send_object_list and recv_object_list of one object, with use_batch: its size, then its bytes.
-void send_object(std::int64_t bytes, Rank to, const ProcessGroup& group, Site site) {
-  const Tensor size = Tensor::full({1}, static_cast<double>(bytes), Dtype::int64, this_rank().device);
-  const Tensor object = Tensor::zeros({bytes}, Dtype::uint8, this_rank().device);
-  for (const Tensor& tensor : {size, object}) {
-    const PointToPoint message{
-        .kind = OpKind::send, .tensor = tensor, .peer = to, .options = {.group = group}};
-    wait_batch_p2p(batch_isend_irecv(std::span(&message, 1), site));
-  }
-}
-
-void receive_object(Rank from, const ProcessGroup& group, Site site) {
-  const auto receive = [&](const Tensor& tensor) {
-    const PointToPoint message{
-        .kind = OpKind::recv, .tensor = tensor, .peer = from, .options = {.group = group}};
+// send_object_list or recv_object_list of one object, with use_batch: its size, then its bytes. `bytes`: of an object
+// that is sent.
+void exchange_object(OpKind kind, std::int64_t bytes, Rank peer, const ProcessGroup& group, Site site) {
+  const auto exchange = [&](const Tensor& tensor) {
+    const PointToPoint message{.kind = kind, .tensor = tensor, .peer = peer, .options = {.group = group}};
     wait_batch_p2p(batch_isend_irecv(std::span(&message, 1), site));
   };
-  const Tensor size = Tensor::zeros({1}, Dtype::int64, this_rank().device);
-  receive(size);
-  receive(Tensor::zeros({size.item_integer()}, Dtype::uint8, this_rank().device));
+  const Tensor size = Tensor::integer(bytes, Dtype::int64, this_rank().device);
+  exchange(size);
+  const std::int64_t known =
+      kind == OpKind::send ? bytes : size.item_integer();  // only a receiver reads the tensor
+  exchange(Tensor::zeros({known}, Dtype::uint8, this_rank().device));
 }
 
 std::vector<PointToPoint> joined(std::vector<PointToPoint> first, const std::vector<PointToPoint>& second) {
@@ -109,47 +101,43 @@ void PipelineSchedule::initialize(bool has_backward, Site site) {
   is_backward_ready_ = has_backward;
 }
 
-// _warmup_forward_vote, _warmup_backward_result: a product goes down all stages, and comes back up.
-void PipelineSchedule::vote(Site site) {
-  const Tensor vote = Tensor::full({1}, options_.has_shapes ? 1 : 0, Dtype::int32, this_rank().device);
+// What goes from stage to stage to the last one and, if it comes back, from there to the first.
+template <typename Exchange>
+void PipelineSchedule::pass_along(bool comes_back, Exchange&& exchange) const {
+  const auto pass = [&](std::optional<Rank> from, std::optional<Rank> to) {
+    if (from) {
+      exchange(OpKind::recv, *from);
+    }
+    if (to) {
+      exchange(OpKind::send, *to);
+    }
+  };
   for (const PipelineStage& own : stages_) {
-    if (const auto from = own.previous_rank()) {
-      recv(vote, *from, {.group = group_}, site);
-    }
-    if (const auto to = own.next_rank()) {
-      send(vote, *to, {.group = group_}, site);
-    }
+    pass(own.previous_rank(), own.next_rank());
   }
   for (const PipelineStage& own : std::views::reverse(stages_)) {
-    if (const auto from = own.next_rank()) {
-      recv(vote, *from, {.group = group_}, site);
-    }
-    if (const auto to = own.previous_rank()) {
-      send(vote, *to, {.group = group_}, site);
+    if (comes_back) {
+      pass(own.next_rank(), own.previous_rank());
     }
   }
 }
 
+// _warmup_forward_vote, _warmup_backward_result: a product goes down all stages, and comes back up.
+void PipelineSchedule::vote(Site site) {
+  const Tensor vote = Tensor::full({1}, options_.has_shapes ? 1 : 0, Dtype::int32, this_rank().device);
+  pass_along(true, [&](OpKind kind, Rank peer) {
+    if (kind == OpKind::recv) {
+      recv(vote, peer, {.group = group_}, site);
+    } else {
+      send(vote, peer, {.group = group_}, site);
+    }
+  });
+}
+
 void PipelineSchedule::infer_shapes(bool has_backward, Site site) {
-  for (const PipelineStage& own : stages_) {
-    if (const auto from = own.previous_rank()) {
-      receive_object(*from, group_, site);
-    }
-    if (const auto to = own.next_rank()) {
-      send_object(metadata_bytes, *to, group_, site);
-    }
-  }
-  for (const PipelineStage& own : std::views::reverse(stages_)) {
-    if (!has_backward) {
-      break;
-    }
-    if (const auto from = own.next_rank()) {
-      receive_object(*from, group_, site);
-    }
-    if (const auto to = own.previous_rank()) {
-      send_object(metadata_bytes, *to, group_, site);
-    }
-  }
+  pass_along(has_backward, [&](OpKind kind, Rank peer) {
+    exchange_object(kind, kind == OpKind::send ? metadata_bytes : 0, peer, group_, site);
+  });
 }
 
 void PipelineSchedule::forward(std::int32_t stage_index, std::int32_t microbatch) {
@@ -277,6 +265,17 @@ void PipelineSchedule::run_order(Site site) {
 void PipelineSchedule::perform(const Action& action, Site site) {
   const Scope scope(to_string(action));
   const std::pair<std::int32_t, std::int32_t> key{action.stage, action.microbatch};
+  // If the neighboring stage is on this rank too, its result is passed on without a message.
+  const auto take = [&](Received& received) {
+    if (const auto node = received.extract(key)) {
+      wait_batch_p2p(node.mapped());
+    }
+  };
+  const auto call = [&](const std::function<void(std::int32_t)>& function) {
+    if (function) {
+      function(action.stage);
+    }
+  };
   switch (action.computation) {
     case Computation::send_f:
       sends_.push_back(batch_p2p(stage(action.stage).fwd_send_ops(), site));
@@ -291,47 +290,21 @@ void PipelineSchedule::perform(const Action& action, Site site) {
       received_gradients_[key] = batch_p2p(stage(action.stage).bwd_recv_ops(), site);
       return;
     case Computation::forward:
-      return compute_forward(action);
+      take(received_activations_);
+      return forward(action.stage, action.microbatch);
     case Computation::full_backward:
     case Computation::backward_input:
-      return compute_backward(action);
+      take(received_gradients_);
+      return backward(action.stage, action.microbatch, action.computation);
     case Computation::backward_weight:
       return backward(action.stage, action.microbatch, action.computation);
     case Computation::unshard:
-      if (functions_.unshard) {
-        functions_.unshard(action.stage);
-      }
-      return;
+      return call(functions_.unshard);
     case Computation::reshard:
-      if (functions_.reshard) {
-        functions_.reshard(action.stage);
-      }
-      return;
+      return call(functions_.reshard);
     case Computation::reduce_grad:
-      if (functions_.reduce_grad) {
-        functions_.reduce_grad(action.stage);
-      }
-      return;
+      return call(functions_.reduce_grad);
   }
-}
-
-// If the previous stage is on this rank too, its result is passed on without a message.
-void PipelineSchedule::compute_forward(const Action& action) {
-  const auto received = received_activations_.find({action.stage, action.microbatch});
-  if (received != received_activations_.end()) {
-    wait_batch_p2p(received->second);
-    received_activations_.erase(received);
-  }
-  forward(action.stage, action.microbatch);
-}
-
-void PipelineSchedule::compute_backward(const Action& action) {
-  const auto received = received_gradients_.find({action.stage, action.microbatch});
-  if (received != received_gradients_.end()) {
-    wait_batch_p2p(received->second);
-    received_gradients_.erase(received);
-  }
-  backward(action.stage, action.microbatch, action.computation);
 }
 
 }  // namespace rollcall

@@ -68,6 +68,8 @@ class PipelineSchedule {
 
   void run(bool has_backward, Site site);
   void initialize(bool has_backward, Site site);
+  template <typename Exchange>
+  void pass_along(bool comes_back, Exchange&& exchange) const;
   void vote(Site site);
   void infer_shapes(bool has_backward, Site site);
 
@@ -76,8 +78,6 @@ class PipelineSchedule {
   void run_order(Site site);
 
   void perform(const Action& action, Site site);
-  void compute_forward(const Action& action);
-  void compute_backward(const Action& action);
 
   PipelineStage& stage(std::int32_t index);
   bool is_own(std::int32_t stage_index) const;
