@@ -7,7 +7,6 @@
 
 #include "real/backends/backends.h"
 #include "real/evidence/reconstruct.h"
-#include "real/launch/remote.h"
 #include "real/launch/supervisor.h"
 
 namespace rollcall::real {
@@ -50,27 +49,16 @@ std::vector<GroupMembers> members_of(const Options& options) {
   return groups;
 }
 
-}  // namespace
+Plan plan_of(const Options& options, const Program& program) {
+  check(options);
+  require(program != nullptr, "there must be a program to run");
+  Plan plan{options, program, find_backend(options.backend, options.world_size), members_of(options)};
+  plan.options.backend = plan.backend.name;
+  return plan;
+}
 
-namespace {
-
-// The parts that are the same for all ranks, wherever they are started.
-struct Plan {
-  Plan(const Options& wanted, const Program& program) : options(wanted) {
-    check(options);
-    require(program != nullptr, "there must be a program to run");
-    backend = &find_backend(options.backend, options.world_size);
-    options.backend = backend->name;
-    groups = members_of(options);
-  }
-
-  Options options;
-  const BackendEntry* backend = nullptr;
-  std::vector<GroupMembers> groups;
-};
-
-Run supervise(const Plan& plan, const Program& program, const LaunchedRank* launched) {
-  RunLog log = Supervisor(plan.options, program, *plan.backend, plan.groups, launched).run();
+Run supervise(const Plan& plan, const LaunchedRank* launched) {
+  RunLog log = Supervisor(plan, launched).run();
   Report report = reconstruct(plan.options, plan.groups, log);
   return {std::move(report), std::move(log)};
 }
@@ -78,17 +66,17 @@ Run supervise(const Plan& plan, const Program& program, const LaunchedRank* laun
 }  // namespace
 
 Run run(const Options& options, const Program& program) {
-  return supervise(Plan(options, program), program, nullptr);
+  return supervise(plan_of(options, program), nullptr);
 }
 
 std::optional<Run> run_launched(const Options& options, const Program& program,
                                 const LaunchedRank& launched) {
   require(options.world_size == launched.world_size, "the launcher says how many ranks there are");
-  const Plan plan(options, program);
+  const Plan plan = plan_of(options, program);
   if (launched.rank == 0) {
-    return supervise(plan, program, &launched);
+    return supervise(plan, &launched);
   }
-  supervise_for_hub(plan.options, program, *plan.backend, plan.groups, launched);
+  supervise_for_hub(plan, launched);
   return std::nullopt;
 }
 

@@ -1,4 +1,4 @@
-#include "real/launch/remote.h"
+#include "real/launch/supervisor.h"
 
 #include <array>
 #include <cerrno>
@@ -70,8 +70,7 @@ void report_end(const Descriptor& hub, int status, const std::string& words) {
 
 }  // namespace
 
-void supervise_for_hub(const Options& options, const Program& program, const BackendEntry& backend,
-                       const std::vector<GroupMembers>& groups, const LaunchedRank& launched) {
+void supervise_for_hub(const Plan& plan, const LaunchedRank& launched) {
   const auto connect = [&launched] {
     Descriptor connection = connect_to(launched.master_address, launched.master_port);
     greet_hub(connection, launched.token);
@@ -81,34 +80,13 @@ void supervise_for_hub(const Options& options, const Program& program, const Bac
   const RunClock clock(introduce(hub, launched.rank));
   hold_interrupts([&] {  // until nothing of this rank is left
     const PrivateFolder folder;
-    Pipe log;
-    Pipe hold;
-    // Before the aggregate: an exception inside its initializer would leave it half built.
-    Descriptor store = connect();
-    std::string address = local_address(hub);
-    Worker worker{.options = options,
-                  .program = program,
-                  .backend = backend,
-                  .clock = clock,
-                  .seat = {.rank = launched.rank,
-                           .groups = groups,
-                           .store = {},
-                           .address = std::move(address),
-                           .torch = options.torch,
-                           .timeout = options.timeout,
-                           .time_scale = options.time_scale},
-                  .hub = std::move(store),
-                  .log = std::move(log.write),
-                  .hold = std::move(hold.read),
-                  .errors = folder.path() + "/rank.err"};
-    ChildProcess process([&] {
-      log.read.close();
-      hold.write.close();
-      run_worker(std::move(worker));
-    });
+    Worker worker(plan, clock, launched.rank, folder.path() + "/rank.err");
+    worker.hub = connect();
+    worker.seat.address = local_address(hub);
+    ChildProcess process([&] { run_worker(std::move(worker)); });
     // The end of the log is visible only if no other process holds the write end.
-    worker.log.close();
-    if (forward(log.read, hub)) {
+    worker.log.write.close();
+    if (forward(worker.log.read, hub)) {
       report_end(hub, process.wait(), last_words(worker.errors));
       await_end(hub);
     }

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "real/evidence/reconstruct.h"
-#include "real/launch/worker.h"
 #include "real/process/interrupts.h"
 #include "real/rank/sockets.h"
 
@@ -39,26 +38,9 @@ Death death_of(int status, std::string words) {
 }  // namespace
 
 Supervisor::Child Supervisor::start(Rank rank) {
-  Pipe log;
-  Pipe hold;
-  // Before the aggregate: an exception inside its initializer would leave it half built.
-  Descriptor hub = hub_->connect();
-  std::string errors = error_file(*folder_, rank);
-  Worker worker{.options = options_,
-                .program = program_,
-                .backend = backend_,
-                .clock = clock_,
-                .seat = {.rank = rank,
-                         .groups = groups_,
-                         .store = {},
-                         .torch = options_.torch,
-                         .timeout = options_.timeout,
-                         .time_scale = options_.time_scale,
-                         .eager = options_.eager_communicators},
-                .hub = std::move(hub),
-                .log = std::move(log.write),
-                .hold = std::move(hold.read),
-                .errors = std::move(errors)};
+  Worker worker(plan_, clock_, rank, error_file(*folder_, rank));
+  worker.hub = hub_->connect();
+  worker.seat.eager = plan_.options.eager_communicators;
   if (launched_ != nullptr) {
     worker.seat.address = launched_->master_address;  // rank 0 runs where the hub is
   }
@@ -68,11 +50,10 @@ Supervisor::Child Supervisor::start(Rank rank) {
       brother.hold.close();
     }
     hub_.reset();
-    log.read.close();
-    hold.write.close();
     run_worker(std::move(worker));
   });
-  return {.process = std::move(process), .log = std::move(log.read), .hold = std::move(hold.write)};
+  return {
+      .process = std::move(process), .log = std::move(worker.log.read), .hold = std::move(worker.hold.write)};
 }
 
 void Supervisor::adopt(Hub::LogConnection log) {
@@ -87,13 +68,13 @@ void Supervisor::adopt(Hub::LogConnection log) {
 
 RunLog Supervisor::run() {
   hold_interrupts([this] {
-    log_.ranks.resize(static_cast<std::size_t>(options_.world_size));
+    log_.ranks.resize(static_cast<std::size_t>(plan_.options.world_size));
     hub_.emplace(clock_);
     if (launched_ != nullptr) {
       hub_->listen(launched_->master_address, launched_->master_port, launched_->token);
     }
-    const Rank here = launched_ != nullptr ? 1 : options_.world_size;
-    for (Rank rank = 0; rank < options_.world_size; ++rank) {
+    const Rank here = launched_ != nullptr ? 1 : plan_.options.world_size;
+    for (Rank rank = 0; rank < plan_.options.world_size; ++rank) {
       children_.push_back(rank < here ? start(rank) : Child());
       log_.ranks[static_cast<std::size_t>(rank)].is_absent = rank >= here;
     }
@@ -101,8 +82,8 @@ RunLog Supervisor::run() {
       look();
       const Time now = clock_.now();
       const bool late =
-          connected_at_ >= 0 ? now > connected_at_ + options_.deadline : now > options_.connecting;
-      hopeless_glances_ = is_hopeless(silence_) ? hopeless_glances_ + 1 : 0;
+          connected_at_ >= 0 ? now > connected_at_ + plan_.options.deadline : now > plan_.options.connecting;
+      hopeless_glances_ = is_hopeless() ? hopeless_glances_ + 1 : 0;
       if (late || hopeless_glances_ == glances_to_be_sure) {
         log_.timed_out = late;
         break;
@@ -122,11 +103,6 @@ RunLog Supervisor::run() {
 void Supervisor::look() {
   const Time before = clock_.now();
   heard_ = false;
-  collect(glance);
-  silence_ = heard_ ? 0 : silence_ + std::min(clock_.now() - before, 2 * glance);
-}
-
-void Supervisor::collect(Duration at_most) {
   std::vector<pollfd> polled;
   std::vector<Rank> ranks;
   for (std::size_t rank = 0; rank < children_.size(); ++rank) {
@@ -136,7 +112,7 @@ void Supervisor::collect(Duration at_most) {
     }
   }
   hub_->watch(polled);
-  poll_all(polled, static_cast<int>(at_most / millisecond));
+  poll_all(polled, static_cast<int>(glance / millisecond));
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     if (polled[i].revents != 0) {
       read_from(ranks[i]);
@@ -145,6 +121,7 @@ void Supervisor::collect(Duration at_most) {
   for (Hub::LogConnection& log : hub_->serve()) {
     adopt(std::move(log));
   }
+  silence_ = heard_ ? 0 : silence_ + std::min(clock_.now() - before, 2 * glance);
 }
 
 void Supervisor::read_from(Rank rank) {
@@ -236,12 +213,12 @@ bool Supervisor::is_waited_for_in_vain() const {
 
 // True if no rank is at work, and the waiting ranks wait for nothing that could still happen. A process that only
 // waits for its turn on a busy machine may still log something.
-bool Supervisor::is_hopeless(Duration silence) const {
-  if (silence < options_.patience) {
+bool Supervisor::is_hopeless() const {
+  if (silence_ < plan_.options.patience) {
     return false;
   }
   const bool is_stuck_now =
-      connected_at_ < 0 ? is_waited_for_in_vain() : is_stuck(options_, groups_, log_, silence);
+      connected_at_ < 0 ? is_waited_for_in_vain() : is_stuck(plan_.options, plan_.groups, log_, silence_);
   const auto is_busy = [](const Child& child) { return child.process && child.process->is_busy(); };
   return is_stuck_now && std::ranges::none_of(children_, is_busy);
 }

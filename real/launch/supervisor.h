@@ -7,21 +7,18 @@
 #include <vector>
 
 #include "real/launch/hub.h"
-#include "real/launch/launch.h"
+#include "real/launch/worker.h"
 #include "real/process/process.h"
-#include "real/rank/backend_entry.h"
 #include "real/rank/environment.h"
-#include "real/rank/recorder.h"
+#include "real/rank/record.h"
 
 namespace rollcall::real {
 
 class Supervisor {
  public:
-  // Borrowed for the lifetime of the object. `groups`: by GroupId. `launched`: null if all ranks are to be
-  // started here; otherwise only rank 0 is, and the others connect through their own supervisors (remote.h).
-  Supervisor(const Options& options, const Program& program, const BackendEntry& backend,
-             const std::vector<GroupMembers>& groups, const LaunchedRank* launched)
-      : options_(options), program_(program), backend_(backend), groups_(groups), launched_(launched) {}
+  // Borrowed for the lifetime of the object. `launched`: null if all ranks are to be started here; otherwise only
+  // rank 0 is, and the others connect through their own supervisors (supervise_for_hub).
+  Supervisor(const Plan& plan, const LaunchedRank* launched) : plan_(plan), launched_(launched) {}
 
   // Call once. No process of the run is left when it returns or throws. An interrupt (SIGINT, SIGTERM) ends the
   // run, and then has its usual effect on the caller's process.
@@ -40,7 +37,6 @@ class Supervisor {
   Child start(Rank rank);
   void adopt(Hub::LogConnection log);
   void look();
-  void collect(Duration at_most);
   void read_from(Rank rank);
   void take_all(Rank rank, std::string_view bytes);
   void take(Rank rank, Record record);
@@ -49,13 +45,10 @@ class Supervisor {
   bool all_through() const;
   bool all_connected() const;
   bool is_waited_for_in_vain() const;
-  bool is_hopeless(Duration silence) const;
+  bool is_hopeless() const;
   void end_all();
 
-  const Options& options_;
-  const Program& program_;
-  const BackendEntry& backend_;
-  const std::vector<GroupMembers>& groups_;
+  const Plan& plan_;
   const LaunchedRank* launched_;
   RunClock clock_;
   std::optional<Hub> hub_;  // a child of the supervisor has none
@@ -67,5 +60,10 @@ class Supervisor {
   int hopeless_glances_ = 0;  // in a row
   Time connected_at_ = -1;
 };
+
+// Supervises one rank of a launched run, on the machine where the launcher put it: starts the rank, sends its log to
+// the hub of rank 0, and ends it when the hub closes the connection or is gone. Returns when the run is over. Throws
+// std::runtime_error if there is no hub.
+void supervise_for_hub(const Plan& plan, const LaunchedRank& launched);
 
 }  // namespace rollcall::real

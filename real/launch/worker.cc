@@ -31,27 +31,22 @@ class PipeSink final : public RecordSink {
   void write(const Record& record) override {
     const std::string bytes = encode(record);
     const std::lock_guard lock(mutex_);
-    write_all(bytes);
+    write_or_exit(bytes);
   }
 
   // From std::terminate's handler: another thread may hold the lock forever.
   void write_last(const Record& record) {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (lock.owns_lock()) {
-      write_all(encode(record));
+      write_or_exit(encode(record));
     }
   }
 
  private:
-  void write_all(std::string_view bytes) const {
-    while (!bytes.empty()) {
-      const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
-      if (written > 0) {
-        bytes.remove_prefix(static_cast<std::size_t>(written));
-      } else if (errno != EINTR) {
-        std::perror("this rank cannot write its log");
-        ::_exit(EXIT_FAILURE);
-      }
+  void write_or_exit(const std::string& bytes) const {
+    if (!write_all(descriptor_, bytes)) {
+      std::perror("this rank cannot write its log");
+      ::_exit(EXIT_FAILURE);
     }
   }
 
@@ -141,7 +136,7 @@ enum class Departure { stays, leaves, is_torn_away };
 Departure run_program(const Worker& worker, Recorder& recorder) {
   using Kind = Record::Kind;
   try {
-    worker.program(worker.seat.rank);
+    worker.plan.program(worker.seat.rank);
     recorder.finish();
     recorder.note(Kind::finish);
   } catch (const LostPeerError& error) {
@@ -150,7 +145,7 @@ Departure run_program(const Worker& worker, Recorder& recorder) {
   } catch (const ProcessKilled& death) {
     die_of(death.signal);
   } catch (const StepLimitReached&) {
-    recorder.note(Kind::limit, {}, {}, worker.options.ops);
+    recorder.note(Kind::limit, {}, {}, worker.plan.options.ops);
   } catch (const Error& error) {
     recorder.look_back();
     recorder.note(Kind::raise, error.type(), error.what());
@@ -159,20 +154,7 @@ Departure run_program(const Worker& worker, Recorder& recorder) {
   } catch (...) {
     recorder.note(Kind::raise, "exception", "of a type that is not a std::exception");
   }
-  return worker.options.finished_ranks_exit ? Departure::leaves : Departure::stays;
-}
-
-Device device_of(const Options& options, Rank rank) {
-  return options.devices.empty() ? cpu_device : options.devices[static_cast<std::size_t>(rank)];
-}
-
-void report_no_connection(PipeSink& sink, const RunClock& clock, const char* text) {
-  Record record;
-  record.kind = Record::Kind::raise;
-  record.at = clock.now();
-  record.type = "ConnectionError";
-  record.text = text;
-  sink.write(record);
+  return worker.plan.options.finished_ranks_exit ? Departure::leaves : Departure::stays;
 }
 
 }  // namespace
@@ -186,32 +168,45 @@ std::string last_words(const std::string& path) {
   return words;
 }
 
+Worker::Worker(const Plan& run, const RunClock& run_clock, Rank rank, std::string error_file)
+    : plan(run),
+      clock(run_clock),
+      seat{.rank = rank,
+           .groups = run.groups,
+           .torch = run.options.torch,
+           .timeout = run.options.timeout,
+           .time_scale = run.options.time_scale},
+      errors(std::move(error_file)) {}
+
 void run_worker(Worker worker) {
+  worker.log.read.close();
+  worker.hold.write.close();
   redirect_streams(worker.errors);
-  PipeSink sink(worker.log.number());
+  PipeSink sink(worker.log.write.number());
   last_sink = &sink;
   last_clock = &worker.clock;
   std::set_terminate(log_and_abort);
 
+  const Options& options = worker.plan.options;
   ScopeTable scopes;
   CheckpointFiles files;  // this process's own
-  StepBudget steps(worker.options.ops);
+  StepBudget steps(options.ops);
   RankContext context;
   context.scopes = &scopes;
   context.files = &files;
-  context.torch = &traits_of(worker.options.torch);
+  context.torch = &traits_of(options.torch);
   context.rank = worker.seat.rank;
   context.world = ProcessGroup(worker.seat.groups.front(), worker.seat.rank);
-  context.gpus = worker.options.gpus_per_host;
-  context.device = device_of(worker.options, worker.seat.rank);
-  context.is_device_bound =
-      worker.options.eager_communicators && traits_of(worker.options.backend).queues_calls;
+  context.gpus = options.gpus_per_host;
+  context.device =
+      options.devices.empty() ? cpu_device : options.devices[static_cast<std::size_t>(worker.seat.rank)];
+  context.is_device_bound = options.eager_communicators && traits_of(options.backend).queues_calls;
   context.steps = &steps;
   try {
     worker.seat.store = std::make_shared<Store>(std::move(worker.hub));
-    std::unique_ptr<Backend> backend = worker.backend.connect(worker.seat);
+    std::unique_ptr<Backend> backend = worker.plan.backend.connect(worker.seat);
     const std::unique_ptr<Backend> decorated =
-        worker.options.decorate ? worker.options.decorate(*backend, worker.seat.rank) : nullptr;
+        options.decorate ? options.decorate(*backend, worker.seat.rank) : nullptr;
     Recorder recorder(decorated != nullptr ? *decorated : *backend, sink, worker.clock);
     context.backend = &recorder;
     if (auto* device = dynamic_cast<WatchedDevice*>(backend.get())) {
@@ -221,16 +216,21 @@ void run_worker(Worker worker) {
     recorder.note(Record::Kind::begin);
     switch (run_program(worker, recorder)) {
       case Departure::stays:
-        linger(worker.hold.number());
+        linger(worker.hold.read.number());
         break;
       case Departure::leaves:
-        leave(std::move(backend), worker.hold.number());
+        leave(std::move(backend), worker.hold.read.number());
       case Departure::is_torn_away:
         break;
     }
     ::_exit(EXIT_SUCCESS);
   } catch (const std::exception& error) {
-    report_no_connection(sink, worker.clock, error.what());
+    Record record;
+    record.kind = Record::Kind::raise;
+    record.at = worker.clock.now();
+    record.type = "ConnectionError";
+    record.text = error.what();
+    sink.write(record);
   }
   ::_exit(EXIT_FAILURE);
 }

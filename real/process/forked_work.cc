@@ -34,17 +34,6 @@ std::int64_t resident_bytes(pid_t pid) {
   return resident * ::sysconf(_SC_PAGESIZE);
 }
 
-bool write_all(int descriptor, const std::string& text) {
-  for (std::size_t at = 0; at < text.size();) {
-    const ssize_t count = ::write(descriptor, text.data() + at, text.size() - at);
-    if (count < 0 && errno != EINTR) {
-      return false;
-    }
-    at += count > 0 ? static_cast<std::size_t>(count) : 0;
-  }
-  return true;
-}
-
 // The last `bytes_max` bytes of the file.
 std::string tail(int descriptor, std::size_t bytes_max) {
   const off_t size = ::lseek(descriptor, 0, SEEK_END);

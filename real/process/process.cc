@@ -59,6 +59,18 @@ void poll_all(std::vector<pollfd>& polled, int milliseconds) {
   }
 }
 
+bool write_all(int descriptor, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written > 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(written));
+    } else if (errno != EINTR) {
+      return false;
+    }
+  }
+  return true;
+}
+
 Pipe::Pipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) {

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -37,6 +38,9 @@ class Descriptor {
 
 // poll(2); no descriptor is ready if a signal came first. Throws std::system_error.
 void poll_all(std::vector<pollfd>& polled, int milliseconds);
+
+// Blocks until all is written; false if that fails, and errno says why.
+bool write_all(int descriptor, std::string_view bytes);
 
 struct Pipe {
   Pipe();  // throws std::system_error
