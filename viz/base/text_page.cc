@@ -32,6 +32,16 @@ void TextPage::put_padded(std::string_view text, std::size_t width, Look look) {
   put(spaces(width - std::min(width, display_width(text))));
 }
 
+void TextPage::put_wrapped(std::string_view text, std::size_t column, Look look) {
+  std::size_t indent = 0;
+  for (const std::string& line : wrap(text, width_left(column, width_))) {
+    put(spaces(indent));
+    put(line, look);
+    end_line();
+    indent = column;
+  }
+}
+
 // Trailing spaces would be invisible differences between reports.
 void TextPage::end_line() {
   text_.erase(text_.find_last_not_of(' ') + 1);
@@ -39,16 +49,9 @@ void TextPage::end_line() {
 }
 
 void TextPage::headline(std::string_view word, Look look, std::string_view sentence) {
-  const std::size_t text_column = word.size() + 2;
   put(word, look);
   put(": ", Look::strong);
-  bool is_first = true;
-  for (const std::string& line : wrap(sentence, width_left(text_column, width_))) {
-    put(spaces(is_first ? 0 : text_column));
-    put(line, Look::strong);
-    end_line();
-    is_first = false;
-  }
+  put_wrapped(sentence, word.size() + 2, Look::strong);
 }
 
 void TextPage::sentence(std::string_view word, Look look, std::string_view text) {
@@ -183,19 +186,15 @@ void TextPage::frame_table(const Table& table) {
 }
 
 void TextPage::note(std::string_view key, std::string_view text) {
-  const std::size_t text_column = 7 + key.size();  // "   = ", the key, ": "
-  bool is_first = true;
-  for (const std::string& line : wrap(text, width_left(text_column, width_))) {
-    if (is_first) {
-      put("   = ", Look::frame);
-      put(key, Look::strong);
-      put(": ");
-    } else {
-      put(spaces(text_column));
-    }
-    put(line);
-    end_line();
-    is_first = false;
+  put("   = ", Look::frame);
+  put(key, Look::strong);
+  put(": ");
+  put_wrapped(text, 7 + key.size(), Look::plain);
+}
+
+void TextPage::note_unless_empty(std::string_view key, std::string_view text) {
+  if (!text.empty()) {
+    note(key, text);
   }
 }
 

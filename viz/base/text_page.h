@@ -66,6 +66,7 @@ class TextPage {
 
   // "   = key: text"
   void note(std::string_view key, std::string_view text);
+  void note_unless_empty(std::string_view key, std::string_view text);
   // Rows without a frame. Those of `rows` are ranks' output, whose lines are not broken; those of `steps` are our own
   // words, which are.
   void rows(const std::vector<Row>& rows, std::size_t indent);
@@ -77,6 +78,8 @@ class TextPage {
 
  private:
   void put_rows(const std::vector<Row>& rows, std::string_view frame, std::size_t indent, std::size_t width);
+  // Ends the line that has been begun up to this column, and indents the next ones to it.
+  void put_wrapped(std::string_view text, std::size_t column, Look look);
   void put_padded(std::string_view text, std::size_t width, Look look);
   void put(std::string_view text, Look look = Look::plain) { text_ += paint(text, look, color_); }
   void end_line();

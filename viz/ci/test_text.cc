@@ -1,6 +1,5 @@
 #include "viz/ci/test_text.h"
 
-#include <algorithm>
 
 #include <fmt/core.h>
 

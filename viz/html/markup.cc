@@ -1,8 +1,5 @@
 #include "viz/html/markup.h"
 
-#include <algorithm>
-#include <array>
-
 #include <fmt/core.h>
 
 #include "sim/base/utf8.h"
@@ -26,30 +23,6 @@ std::string_view character_at(std::string_view text, std::size_t begin) {
   return text.substr(begin, end - begin);
 }
 
-// Writes out Unicode's direction controls (UAX #9), which would let a name rearrange the sentence around it.
-// In
-// UTF-8, all are three bytes long.
-std::string_view written_out(std::string_view character) {
-  struct Control {
-    std::string_view bytes;
-    std::string_view text;
-  };
-  static constexpr std::array<Control, 12> controls = {{{"\u200e", "\\u200e"},
-                                                        {"\u200f", "\\u200f"},
-                                                        {"\u061c", "\\u061c"},
-                                                        {"\u202a", "\\u202a"},
-                                                        {"\u202b", "\\u202b"},
-                                                        {"\u202c", "\\u202c"},
-                                                        {"\u202d", "\\u202d"},
-                                                        {"\u202e", "\\u202e"},
-                                                        {"\u2066", "\\u2066"},
-                                                        {"\u2067", "\\u2067"},
-                                                        {"\u2068", "\\u2068"},
-                                                        {"\u2069", "\\u2069"}}};
-  const auto control = std::ranges::find(controls, character, &Control::bytes);
-  return control == controls.end() ? character : control->text;
-}
-
 std::string_view escaped_character(std::string_view character) {
   switch (character.front()) {
     case '&':
@@ -68,10 +41,8 @@ std::string_view escaped_character(std::string_view character) {
 }
 
 void append_escaped(std::string& out, std::string_view text) {
-  for (std::size_t i = 0; i < text.size();) {
-    const std::string_view character = character_at(text, i);
-    out += escaped_character(character);
-    i += character.size();
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    out += escaped_character(text.substr(i, 1));
   }
 }
 
@@ -110,14 +81,15 @@ std::size_t offset_of(std::string_view text, std::size_t count) {
 }  // namespace
 
 std::string harmless(std::string_view text) {
-  const std::string visible = printable(text);
-  std::string result;
-  for (std::size_t i = 0; i < visible.size();) {
-    const std::string_view character = character_at(visible, i);
-    result += written_out(character);
-    i += character.size();
+  // The one of Unicode's direction controls (UAX #9) that printable() leaves; it, too, would let a name rearrange the
+  // sentence around it.
+  constexpr std::string_view arabic_letter_mark = "\u061c";
+  std::string visible = printable(text);
+  for (std::size_t at = visible.find(arabic_letter_mark); at != visible.npos;
+       at = visible.find(arabic_letter_mark, at)) {
+    visible.replace(at, arabic_letter_mark.size(), "\\u061c");
   }
-  return result;
+  return visible;
 }
 
 std::string clipped(std::string_view text, std::size_t limit) {

@@ -43,26 +43,44 @@ void add_signed(std::string& out, std::int64_t value) { add_number(out, zigzag(v
 constexpr std::size_t name_length_max = 400;
 std::string shown(const std::string& name) { return clipped(harmless(name), name_length_max); }
 
+// Numbers given to things in order of their first appearance.
+template <typename Thing>
+class Numbering {
+ public:
+  // Returns the thing's number, and whether it is new.
+  std::pair<std::size_t, bool> of(const Thing& thing) {
+    const auto [entry, is_new] = numbers_.try_emplace(thing, numbers_.size());
+    return {entry->second, is_new};
+  }
+
+ private:
+  std::map<Thing, std::size_t> numbers_;
+};
+
+using CallKey = std::tuple<Span::Kind, bool, Dtype, std::uint32_t, std::size_t, std::uint32_t, std::uint32_t,
+                           std::int64_t, std::uint32_t>;
+
+// Equal for spans that differ only in their times, their number and their group; `group` stands for that.
+CallKey call_key(const Span& span, std::size_t group) {
+  return {span.kind,  span.async_op, span.dtype, span.name,     group,
+          span.label, span.site,     span.numel, span.arguments};
+}
+
 // The distinct calls, each kept once: many slices differ only in their times and their number.
 class CallTable {
  public:
   explicit CallTable(const Timeline& timeline) : timeline_(timeline) {}
 
-  std::uint32_t index_of(const Span& span) {
-    const Key key{span.kind,  span.async_op, span.dtype, span.name,     span.group,
-                  span.label, span.site,     span.numel, span.arguments};
-    const auto [entry, is_new] = indexes_.try_emplace(key, static_cast<std::uint32_t>(calls_.size()));
+  std::size_t index_of(const Span& span) {
+    const auto [index, is_new] = indexes_.of(call_key(span, span.group));
     if (is_new) {
       calls_.push_back(json_of(span));
     }
-    return entry->second;
+    return index;
   }
   Json take() { return std::move(calls_); }
 
  private:
-  using Key = std::tuple<Span::Kind, bool, Dtype, std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t,
-                         std::int64_t, std::uint32_t>;
-
   // [kind, name, group, "float32 x 4", "SUM", label, site, async]
   Json json_of(const Span& span) const {
     const std::string dtype = dtype_text(span, timeline_);
@@ -74,21 +92,8 @@ class CallTable {
   }
 
   const Timeline& timeline_;
-  std::map<Key, std::uint32_t> indexes_;
+  Numbering<CallKey> indexes_;
   Json calls_ = Json::array();
-};
-
-// Numbers given to texts in order of their first appearance.
-class Numbering {
- public:
-  // Returns the text's number, and whether it is new.
-  std::pair<std::size_t, bool> of(const std::string& text) {
-    const auto [entry, is_new] = numbers_.try_emplace(text, numbers_.size());
-    return {entry->second, is_new};
-  }
-
- private:
-  std::map<std::string, std::size_t> numbers_;
 };
 
 // One rank's slices: with times, and without them, to fold ranks that did the same at other times.
@@ -114,23 +119,17 @@ class FoldKeys {
   std::size_t of(const Span& span) {
     const auto [family, is_new] = family_of_.try_emplace(span.group, 0);
     if (is_new) {
-      family->second =
-          names_.try_emplace(families_.of(timeline_.name(span.group)), names_.size()).first->second;
+      family->second = names_.of(families_.of(timeline_.name(span.group))).first;
     }
-    const Key key{span.kind,  span.async_op, span.dtype, span.name,     family->second,
-                  span.label, span.site,     span.numel, span.arguments};
-    return keys_.try_emplace(key, keys_.size()).first->second;
+    return keys_.of(call_key(span, family->second)).first;
   }
 
  private:
-  using Key = std::tuple<Span::Kind, bool, Dtype, std::uint32_t, std::size_t, std::uint32_t, std::uint32_t,
-                         std::int64_t, std::uint32_t>;
-
   const Timeline& timeline_;
   const GroupFamilies& families_;
   std::map<std::uint32_t, std::size_t> family_of_;  // by the index of the group's name
-  std::map<std::string, std::size_t> names_;
-  std::map<Key, std::size_t> keys_;
+  Numbering<std::string> names_;
+  Numbering<CallKey> keys_;
 };
 
 // Adds one lane's slices, by start. Ranks of one fold may differ in times, and in their group within a family.
@@ -293,13 +292,13 @@ Time noticed_at(const Report& report, const std::optional<Place>& place) {
 // Describes where the run failed: the slot, the ranks missing from it, and when the others met there. `found`: a rank
 // reached it. Null if no rank did and none is missing.
 Json broken_json(const Report& report, const std::vector<Arrivals>& groups) {
-  const Finding* finding = finding_of(report.verdict);
-  if (finding == nullptr || (!finding->at && !finding->first_divergence)) {
+  const std::optional<Slot> broken_in = broken_slot(report.verdict);
+  if (!broken_in) {
     return nullptr;
   }
-  const auto& early = finding->first_divergence;
-  const std::string& name = early ? early->group : finding->at->call.group;
-  const std::int64_t seq = early ? early->seq : finding->at->call.seq;
+  const auto& [name, seq] = *broken_in;
+  const Finding* finding = finding_of(report.verdict);
+  const bool early = finding->first_divergence.has_value();
   const RankSet missing = early ? RankSet() : finding->at->missing;
   Json broken = {{"group", shown(name)},
                  {"seq", seq},
@@ -369,8 +368,8 @@ class Header {
  private:
   std::string stories(CallTable& calls) {
     std::string body;
-    Numbering folds;
-    Numbering distinct;
+    Numbering<std::string> folds;
+    Numbering<std::string> distinct;
     for (Story& story : stories_of(report_, plan_.lanes, calls)) {
       const std::size_t fold = folds.of(story.calls).first;
       const auto [number, is_new] = distinct.of(std::to_string(fold) + ':' + story.slices);

@@ -103,9 +103,11 @@ void draw_node(Markup& out, const Layout& layout, const WaitGraph::Node& node) {
   out.close("g").line();
 }
 
+int arrow_base(Point tip, bool to_right) { return tip.x + (to_right ? -arrow_length : arrow_length); }
+
 // An arrow head that points to the right or to the left.
 std::string arrow_head(Point tip, bool to_right) {
-  const int base = tip.x + (to_right ? -arrow_length : arrow_length);
+  const int base = arrow_base(tip, to_right);
   return fmt::format("M{} {}L{} {}L{} {}Z", tip.x, tip.y, base, tip.y - 5, base, tip.y + 5);
 }
 
@@ -117,12 +119,12 @@ struct Curve {
 
 Point between(Point a, Point b) { return {(a.x + b.x) / 2, (a.y + b.y) / 2}; }
 
-// From one column to a later one.
-Curve curve_across(Point begin, Point end) {
+// From one column to another.
+Curve curve_across(Point begin, Point end, bool to_right) {
   const int half = (end.x - begin.x) / 2;
   return {fmt::format("M{} {}C{} {} {} {} {} {}", begin.x, begin.y, begin.x + half, begin.y, end.x - half,
-                      end.y, end.x - arrow_length, end.y),
-          arrow_head(end, true), shifted(between(begin, end), -6)};
+                      end.y, arrow_base(end, to_right), end.y),
+          arrow_head(end, to_right), shifted(between(begin, end), to_right ? -6 : 16)};
 }
 
 // Out of a node and back into one in the same column, on the side given by `sign`.
@@ -142,19 +144,11 @@ Curve line_upright(Point begin, Point end) {
           shifted(between(begin, end), 4)};
 }
 
-// From one column to the previous one.
-Curve curve_back(Point begin, Point end) {
-  const int half = (begin.x - end.x) / 2;
-  return {fmt::format("M{} {}C{} {} {} {} {} {}", begin.x, begin.y, begin.x - half, begin.y, end.x + half,
-                      end.y, end.x + arrow_length, end.y),
-          arrow_head(end, false), shifted(between(begin, end), 16)};
-}
-
 // Straight down or up first, then to the side.
 Curve curve_around(Point begin, Point end, bool to_right) {
-  const int base = end.x + (to_right ? -arrow_length : arrow_length);
-  return {fmt::format("M{} {}Q{} {} {} {}", begin.x, begin.y, begin.x, end.y, base, end.y),
-          arrow_head(end, to_right), shifted(between(begin, end), 4)};
+  return {
+      fmt::format("M{} {}Q{} {} {} {}", begin.x, begin.y, begin.x, end.y, arrow_base(end, to_right), end.y),
+      arrow_head(end, to_right), shifted(between(begin, end), 4)};
 }
 
 // Two nodes that wait for each other.
@@ -175,30 +169,29 @@ bool goes_up(const WaitGraph& graph, const WaitGraph::Edge& edge) {
 Curve curve_of(const WaitGraph& graph, const Layout& layout, const WaitGraph::Edge& edge) {
   const WaitGraph::Node& from = graph.nodes[edge.from];
   const WaitGraph::Node& to = graph.nodes[edge.to];
-  const auto left_of = [&layout](const WaitGraph::Node& node) { return layout.left_of(node); };
-  const auto right_of = [&layout](const WaitGraph::Node& node) { return layout.right_of(node); };
   if (edge.in_ring && from.column != to.column && from.row != to.row) {
     const bool goes_down = to.row > from.row;
     const bool to_right = to.column > from.column;
     return curve_around(shifted(layout.middle_of(from), goes_down ? node_height / 2 : -node_height / 2),
-                        to_right ? left_of(to) : right_of(to), to_right);
+                        to_right ? layout.left_of(to) : layout.right_of(to), to_right);
   }
   if (from.column != to.column) {
     // The two directions of a pair do not meet.
     const bool to_right = to.column > from.column;
     const int aside = edge.in_ring && from.row == to.row && is_pair(graph, edge) ? (to_right ? -12 : 12) : 0;
-    return to_right ? curve_across(shifted(right_of(from), aside), shifted(left_of(to), aside))
-                    : curve_back(shifted(left_of(from), aside), shifted(right_of(to), aside));
+    const Point begin = to_right ? layout.right_of(from) : layout.left_of(from);
+    const Point end = to_right ? layout.left_of(to) : layout.right_of(to);
+    return curve_across(shifted(begin, aside), shifted(end, aside), to_right);
   }
   if (edge.in_ring) {
     const int half = to.row > from.row ? node_height / 2 : -node_height / 2;
     return line_upright(shifted(layout.middle_of(from), half), shifted(layout.middle_of(to), -half));
   }
   if (goes_up(graph, edge)) {
-    return curve_beside(shifted(left_of(from), -8), shifted(left_of(to), 8), -1);
+    return curve_beside(shifted(layout.left_of(from), -8), shifted(layout.left_of(to), 8), -1);
   }
   const int out_at = edge.from == edge.to ? -12 : 8;
-  return curve_beside(shifted(right_of(from), out_at), shifted(right_of(to), -out_at), 1);
+  return curve_beside(shifted(layout.right_of(from), out_at), shifted(layout.right_of(to), -out_at), 1);
 }
 
 std::string edge_phrase(const WaitGraph& graph, const WaitGraph::Edge& edge) {
@@ -223,10 +216,6 @@ void draw_edge(Markup& out, const WaitGraph& graph, const Layout& layout, const 
   }
   out.close("g").line();
 }
-
-}  // namespace
-
-namespace {
 
 // A description of the picture for readers who do not see it.
 std::string picture_phrase(const WaitGraph& graph) {

@@ -15,12 +15,6 @@ Row overview_row(const Explanation& entry) {
   return {(is_verdict ? "" : "  ") + entry.word, entry.title, is_verdict ? Look::strong : Look::plain};
 }
 
-void note_if_given(TextPage& page, std::string_view key, std::string_view text) {
-  if (!text.empty()) {
-    page.note(key, text);
-  }
-}
-
 }  // namespace
 
 std::span<const Explanation> explanations() {
@@ -41,13 +35,13 @@ std::string explanation_text(const Explanation& entry, bool color) {
   page.frame_line();
   page.frame_rows({{"", entry.meaning}});
   page.frame_line();
-  note_if_given(page, "verdict", entry.verdicts);
-  note_if_given(page, "example", entry.example);
-  note_if_given(page, "typical cause", entry.cause);
-  note_if_given(page, "help", entry.advice);
-  note_if_given(page, "on gloo", entry.on_gloo);
-  note_if_given(page, "on nccl", entry.on_nccl);
-  note_if_given(page, "reports", entry.reports);
+  page.note_unless_empty("verdict", entry.verdicts);
+  page.note_unless_empty("example", entry.example);
+  page.note_unless_empty("typical cause", entry.cause);
+  page.note_unless_empty("help", entry.advice);
+  page.note_unless_empty("on gloo", entry.on_gloo);
+  page.note_unless_empty("on nccl", entry.on_nccl);
+  page.note_unless_empty("reports", entry.reports);
   return page.text();
 }
 

@@ -5,12 +5,12 @@
 #include <tuple>
 #include <utility>
 
-#include <fmt/core.h>
 
 #include "viz/rows/group_families.h"
 #include "viz/rows/phrases.h"
 #include "viz/rows/roles.h"
 #include "viz/rows/span_text.h"
+#include "viz/rows/verdict_parts.h"
 
 namespace rollcall::viz {
 
@@ -26,22 +26,6 @@ constexpr std::size_t window = 200;  // the number of calls after the common beg
 // Labels count only in the slot that is known to have paired calls that do not belong together.
 using Key = std::tuple<std::uint32_t, std::uint32_t, std::int64_t, Dtype, std::uint32_t, std::int64_t,
                        std::uint32_t, std::uint32_t>;
-
-struct Slot {
-  std::string group;
-  std::int64_t seq = 0;
-};
-
-std::optional<Slot> broken_slot(const Report& report) {
-  const Finding* finding = finding_of(report.verdict);
-  if (finding == nullptr) {
-    return std::nullopt;
-  }
-  if (finding->first_divergence) {
-    return Slot{finding->first_divergence->group, finding->first_divergence->seq};
-  }
-  return finding->at ? std::optional(Slot{finding->at->call.group, finding->at->call.seq}) : std::nullopt;
-}
 
 bool is_in(const Span& span, const Timeline& timeline, const std::optional<Slot>& slot) {
   return slot && span.kind == Span::Kind::collective && span.seq == slot->seq &&
@@ -326,15 +310,6 @@ bool row_differs(const std::vector<Story>& stories, const Rows& columns, std::si
   return stories[column].keys[*own] != stories.front().keys[*usual];
 }
 
-// Ranks that share a column may have made the call on different groups of a family.
-CallSequences::Cell cell_of(const Span& span, const Timeline& timeline, const Families& families,
-                            bool is_shared) {
-  const std::string& family = families.name(span);
-  return {.call = is_shared ? call_text(span, timeline, family) : call_text(span, timeline),
-          .origin = origin_text(span, timeline),
-          .never_returned = span.end == Span::open};
-}
-
 void fill(CallSequences& result, const std::vector<Story>& stories, const Rows& columns,
           const Timeline& timeline, const Families& families) {
   const bool has_culprits = std::ranges::any_of(stories, &Story::is_culprit);
@@ -342,9 +317,12 @@ void fill(CallSequences& result, const std::vector<Story>& stories, const Rows& 
     CallSequences::Column shown{stories[column].ranks, stories[column].is_culprit, {}};
     for (std::size_t row = 0; row < result.rows; ++row) {
       const auto& index = columns[column][row];
-      shown.cells.push_back(
-          index ? cell_of(*stories[column].calls[*index], timeline, families, shown.ranks.size() > 1)
-                : CallSequences::Cell{});
+      const Span* const span = index ? stories[column].calls[*index] : nullptr;
+      shown.cells.push_back(CallSequences::cell_of(span, timeline));
+      if (span != nullptr &&
+          shown.ranks.size() > 1) {  // which may have made it on different groups of a family
+        shown.cells.back().call = call_text(*span, timeline, families.name(*span));
+      }
       shown.cells.back().differs = row_differs(stories, columns, row, column);
       const bool counts = shown.is_culprit || !has_culprits;
       if (counts && shown.cells.back().differs && row < result.first_difference.value_or(result.rows)) {
@@ -357,8 +335,17 @@ void fill(CallSequences& result, const std::vector<Story>& stories, const Rows& 
 
 }  // namespace
 
+CallSequences::Cell CallSequences::cell_of(const Span* span, const Timeline& timeline) {
+  if (span == nullptr) {
+    return {};
+  }
+  return {.call = call_text(*span, timeline),
+          .origin = origin_text(*span, timeline),
+          .never_returned = span->end == Span::open};
+}
+
 CallSequences call_sequences(const Report& report) {
-  const std::optional<Slot> slot = broken_slot(report);
+  const std::optional<Slot> slot = broken_slot(report.verdict);
   if (report.timeline.spans().empty()) {
     return {};
   }

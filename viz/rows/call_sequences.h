@@ -20,6 +20,8 @@ struct CallSequences {
     bool differs =
         false;  // from the call of most ranks in this row, or of most innocent ranks if there are any
   };
+  // Of a call; an empty one for null.
+  static Cell cell_of(const Span* span, const Timeline& timeline);
   struct Column {  // ranks that made the same calls
     RankSet ranks;
     bool is_culprit = false;

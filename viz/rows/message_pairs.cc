@@ -5,8 +5,6 @@
 #include <tuple>
 #include <utility>
 
-#include "viz/rows/span_text.h"
-
 namespace rollcall::viz {
 
 namespace {
@@ -51,13 +49,10 @@ const Span* end_at(const Ends& ends, std::size_t index) {
   return index < ends.size() ? ends[index] : nullptr;
 }
 
-CallSequences::Cell cell_of(const Span* span, const Timeline& timeline) {
-  if (span == nullptr) {
-    return {.call = "", .origin = "", .differs = true};
-  }
-  return {.call = call_text(*span, timeline),
-          .origin = origin_text(*span, timeline),
-          .never_returned = span->end == Span::open};
+CallSequences::Cell end_cell(const Span* span, const Timeline& timeline) {
+  CallSequences::Cell cell = CallSequences::cell_of(span, timeline);
+  cell.differs = span == nullptr;
+  return cell;
 }
 
 MessagePairs pairs_of(const WayKey& key, const Way& way, std::size_t first_open, const Timeline& timeline) {
@@ -69,8 +64,8 @@ MessagePairs pairs_of(const WayKey& key, const Way& way, std::size_t first_open,
     const Span* const sent = end_at(way.sends, i);
     const Span* const received = end_at(way.receives, i);
     pairs.rows.push_back({static_cast<std::int64_t>(i), sent != nullptr ? sent->seq : -1,
-                          received != nullptr ? received->seq : -1, cell_of(sent, timeline),
-                          cell_of(received, timeline)});
+                          received != nullptr ? received->seq : -1, end_cell(sent, timeline),
+                          end_cell(received, timeline)});
   }
   return pairs;
 }

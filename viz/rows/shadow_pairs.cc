@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "viz/rows/span_text.h"
+#include "viz/rows/verdict_parts.h"
 
 namespace rollcall::viz {
 
@@ -18,7 +18,7 @@ using CallsBySeq = std::map<std::int64_t, const Span*>;
 
 class Pairs {
  public:
-  explicit Pairs(const Report& report) : report_(report) {
+  explicit Pairs(const Report& report) : report_(report), broken_(broken_slot(report.verdict)) {
     std::set<Rank> joined;
     for (const Span& span : report.timeline.spans()) {
       if (span.kind == Span::Kind::collective) {
@@ -32,11 +32,6 @@ class Pairs {
     if (const Finding* finding = finding_of(report.verdict)) {
       const auto* wrong = std::get_if<WrongResult>(&report.verdict);
       is_origin_wrong_ = finding->first_divergence || (wrong != nullptr && !wrong->variants.empty());
-      if (finding->first_divergence) {
-        broken_ = {finding->first_divergence->group, finding->first_divergence->seq};
-      } else if (finding->at) {
-        broken_ = {finding->at->call.group, finding->at->call.seq};
-      }
     }
   }
 
@@ -83,7 +78,8 @@ class Pairs {
     for (std::int64_t seq = first; seq <= last; ++seq) {
       const Span* a = find(forward, seq);
       const Span* b = find(shadow, seq);
-      pairs.rows.push_back({seq, cell_of(a), cell_of(b)});
+      pairs.rows.push_back(
+          {seq, CallSequences::cell_of(a, report_.timeline), CallSequences::cell_of(b, report_.timeline)});
       pairs.rows.back().shadow.differs = differ(a, b, pairs.group, seq);
     }
     focus(pairs);
@@ -109,7 +105,7 @@ class Pairs {
     }
     const bool alike =
         a->name == b->name && a->numel == b->numel && a->dtype == b->dtype && a->arguments == b->arguments;
-    return !alike || (is_origin_wrong_ && broken_.group == group && broken_.seq == seq);
+    return !alike || (is_origin_wrong_ && broken_ && broken_->group == group && broken_->seq == seq);
   }
 
   static const Span* find(const CallsBySeq& calls, std::int64_t seq) {
@@ -117,24 +113,10 @@ class Pairs {
     return found == calls.end() ? nullptr : found->second;
   }
 
-  CallSequences::Cell cell_of(const Span* span) const {
-    if (span == nullptr) {
-      return {};
-    }
-    return {.call = call_text(*span, report_.timeline),
-            .origin = origin_text(*span, report_.timeline),
-            .never_returned = span->end == Span::open};
-  }
-
-  struct Slot {
-    std::string group;
-    std::int64_t seq = -1;
-  };
-
   const Report& report_;
   std::map<std::pair<std::uint32_t, Rank>, CallsBySeq> calls_;  // by group and rank
   std::vector<Rank> joined_;                                    // ascending
-  Slot broken_;
+  std::optional<Slot> broken_;
   bool is_origin_wrong_ = false;  // the broken slot's calls look alike but come from different places
 };
 

@@ -79,6 +79,17 @@ std::string place_to_look(const Verdict& verdict) {
   return place;
 }
 
+std::optional<Slot> broken_slot(const Verdict& verdict) {
+  const Finding* finding = finding_of(verdict);
+  if (finding == nullptr) {
+    return std::nullopt;
+  }
+  if (finding->first_divergence) {
+    return Slot{finding->first_divergence->group, finding->first_divergence->seq};
+  }
+  return finding->at ? std::optional(Slot{finding->at->call.group, finding->at->call.seq}) : std::nullopt;
+}
+
 namespace {
 
 struct TouchWords {
@@ -139,13 +150,23 @@ std::string timing_phrase(const Report& report) {
              : "nothing depends on timing: every schedule gives this verdict";
 }
 
-std::string outcomes_phrase(const Report& report) {
-  const std::vector<Outcome>* all = outcomes_of(report.verdict);
+namespace {
+
+// "3 x ok, 1 x deadlock (missing_participant)"
+std::string counted_phrase(const std::vector<Outcome>& outcomes) {
   std::string text;
-  for (const Outcome& outcome : all != nullptr ? *all : std::vector<Outcome>()) {
+  for (const Outcome& outcome : outcomes) {
     text += fmt::format("{}{} x {}", text.empty() ? "" : ", ", outcome.count,
                         verdict_phrase(outcome.verdict, outcome.kind));
   }
+  return text;
+}
+
+}  // namespace
+
+std::string outcomes_phrase(const Report& report) {
+  const std::vector<Outcome>* all = outcomes_of(report.verdict);
+  const std::string text = all == nullptr ? "" : counted_phrase(*all);
   return text.empty() || report.exhaustive ? text : text + "; the search was not exhaustive";
 }
 
@@ -153,11 +174,7 @@ std::string search_phrase(const Report& report, const SearchResult& search) {
   if (report.schedules == 0) {
     return "none";
   }
-  std::string text;
-  for (const Outcome& outcome : search.outcomes) {
-    text += fmt::format("{}{} x {}", text.empty() ? "" : ", ", outcome.count,
-                        verdict_phrase(outcome.verdict, outcome.kind));
-  }
+  const std::string text = counted_phrase(search.outcomes);
   if (report.exhaustive) {
     return text + (report.schedules == 1 ? "; nothing depends on timing" : "; the search was exhaustive");
   }

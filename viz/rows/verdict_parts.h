@@ -2,6 +2,8 @@
 
 // The parts that a verdict has in addition to its finding, for writers that treat every verdict alike.
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +21,14 @@ const std::vector<TensorPlace>* tensors_of(const Verdict& verdict);
 // earliest slot that went wrong takes precedence over the one where it was noticed. Empty if there is none.
 std::string place_to_look(const Verdict& verdict);
 const std::vector<Outcome>* outcomes_of(const Verdict& verdict);
+
+// A collective, by its group and number.
+struct Slot {
+  std::string group;
+  std::int64_t seq = 0;
+};
+// The slot where the run failed: the earliest one that went wrong, or else the one where that was noticed.
+std::optional<Slot> broken_slot(const Verdict& verdict);
 
 // "t is 3, expected 4" or "t written before 'w' is waited for", depending on the kind of the finding.
 std::string tensor_phrase(const TensorPlace& place, FindingKind kind);

@@ -13,6 +13,7 @@ namespace {
 
 // If there are more states than this, those with the same text are folded.
 constexpr std::size_t states_unfolded = 12;
+constexpr std::size_t nodes_max = 24;
 
 // For each state, the states that it waits for, by index.
 using Links = std::vector<std::set<std::size_t>>;
@@ -211,11 +212,11 @@ void place_nodes(WaitGraph& graph) {
 
 }  // namespace
 
-WaitGraph wait_graph(const Report& report, std::size_t most) {
+WaitGraph wait_graph(const Report& report) {
   const std::vector<RankState> states = rank_states(report, {}, states_unfolded);
   const Links links = links_between(states, report.world_size);
   std::vector<std::size_t> chosen = by_importance(states, links);
-  const std::size_t left_out = chosen.size() - std::min(chosen.size(), most);
+  const std::size_t left_out = chosen.size() - std::min(chosen.size(), nodes_max);
   chosen.resize(chosen.size() - left_out);
   WaitGraph graph = graph_of(states, links, chosen);
   graph.left_out = left_out;

@@ -35,8 +35,8 @@ struct WaitGraph {
   std::size_t left_out = 0;  // states that take part but are not drawn
 };
 
-// Returns the most important part of the graph: culprits, the ranks that wait for them, and so on, up to `most` nodes.
+// Returns the most important part of the graph: culprits, the ranks that wait for them, and so on, up to 24 nodes.
 // Has no edges if no rank waits for another.
-WaitGraph wait_graph(const Report& report, std::size_t most = 24);
+WaitGraph wait_graph(const Report& report);
 
 }  // namespace rollcall::viz

@@ -39,15 +39,15 @@ class DiagnosisWriter {
       page_.arrow(path_of_site(diagnosis_.sources, finding.at->call.site));
     }
     frame();
-    note("group", group_phrase(diagnosis_));
+    page_.note_unless_empty("group", group_phrase(diagnosis_));
     steps();
-    note("cause", finding.cause);
-    note("help", finding.advice);
-    note("repair", repair_phrase(finding, replay_proof));
+    page_.note_unless_empty("cause", finding.cause);
+    page_.note_unless_empty("help", finding.advice);
+    page_.note_unless_empty("repair", repair_phrase(finding, replay_proof));
     sentences("evidence", diagnosis_.evidence);
-    note("confidence", confidence_phrase(diagnosis_));
+    page_.note_unless_empty("confidence", confidence_phrase(diagnosis_));
     sentences("to settle it", diagnosis_.would_settle);
-    note("read", records_phrase(diagnosis_));
+    page_.note_unless_empty("read", records_phrase(diagnosis_));
     return page_.text();
   }
 
@@ -117,12 +117,6 @@ class DiagnosisWriter {
       rows.resize(most - 1);
       rows.push_back({"...", fmt::format("{} more; -v shows all", count_phrase(hidden, noun)), Look::faint,
                       Look::faint});
-    }
-  }
-
-  void note(std::string_view key, const std::string& text) {
-    if (!text.empty()) {
-      page_.note(key, text);
     }
   }
 

@@ -1,7 +1,5 @@
 #include "viz/text/text_report.h"
 
-#include <algorithm>
-#include <utility>
 
 #include <fmt/core.h>
 
@@ -219,7 +217,7 @@ class ReportWriter {
 
   void outcomes() {
     if (!report_.search) {
-      note_unless_empty("schedules", outcomes_phrase(report_));
+      page_.note_unless_empty("schedules", outcomes_phrase(report_));
     }
   }
 
@@ -242,18 +240,12 @@ class ReportWriter {
     if (finding.tie) {
       page_.note("tie", tie_phrase(finding));
     } else {
-      note_unless_empty("likelier", finding.suspicion);
+      page_.note_unless_empty("likelier", finding.suspicion);
     }
-    note_unless_empty("cause", finding.cause);
-    note_unless_empty("help", finding.advice);
-    note_unless_empty("repair", repair_phrase(finding, run_proof(report_)));
-    note_unless_empty("on " + report_.backend, finding.on_backend);
-  }
-
-  void note_unless_empty(std::string_view key, std::string_view text) {
-    if (!text.empty()) {
-      page_.note(key, text);
-    }
+    page_.note_unless_empty("cause", finding.cause);
+    page_.note_unless_empty("help", finding.advice);
+    page_.note_unless_empty("repair", repair_phrase(finding, run_proof(report_)));
+    page_.note_unless_empty("on " + report_.backend, finding.on_backend);
   }
 
   void printed() {

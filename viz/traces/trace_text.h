@@ -3,7 +3,6 @@
 // The text of trace-event JSON, one piece at a time, shared by the writers of Chrome and Kineto traces.
 // Keeps only one buffer.
 
-#include <cstdint>
 #include <iosfwd>
 #include <string>
 #include <string_view>

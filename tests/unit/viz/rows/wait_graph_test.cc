@@ -128,7 +128,7 @@ TEST_CASE("of a long chain, what is nearest to the culprit is drawn and the rest
   for (Rank rank = 1; rank < 100; ++rank) {
     targets.push_back({rank - 1});
   }
-  const WaitGraph graph = wait_graph(waits(targets, {0}), 24);
+  const WaitGraph graph = wait_graph(waits(targets, {0}));
   CHECK(graph.nodes.size() == 24);
   CHECK(graph.left_out == 76);
   CHECK(graph.edges.size() == 23);
