@@ -115,11 +115,11 @@ viz::TraceOptions trace_options(const TraceArguments& arguments, Rank world_size
   viz::TraceOptions options;
   options.whole_microseconds = arguments.time == "us";
   if (!arguments.ranks.empty()) {
-    scenario::ParsedRanks parsed = scenario::parse_ranks(arguments.ranks, world_size);
-    if (!parsed.ranks) {
+    scenario::Parsed<RankSet> parsed = scenario::parse_ranks(arguments.ranks, world_size);
+    if (!parsed.value) {
       throw UsageError(fmt::format("--trace-ranks: {}", parsed.problem));
     }
-    options.ranks = std::move(parsed.ranks);
+    options.ranks = std::move(parsed.value);
   }
   if (!arguments.window.empty()) {
     read_window(arguments.window, options);

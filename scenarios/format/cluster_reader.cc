@@ -44,16 +44,14 @@ class ClusterReader {
     cluster.name = "custom";
     const bool has_preset = read_preset(cluster);
     setting.nodes = object_.find("nodes");
-    read_number(object_, "nodes", cluster.nodes);
+    object_.read("nodes", cluster.nodes);
     read_size(cluster, has_preset);
     setting.gpus_per_node = cluster.gpus_per_node;
     const bool has_machine = read_machine(cluster);
     read_release(cluster);
     read_launch(cluster.launch);
     read_measured(cluster);
-    if (const auto residuals = object_.find("residuals")) {
-      setting.residuals = residuals->boolean();
-    }
+    object_.read("residuals", setting.residuals);
     if (has_preset || has_machine) {
       setting.cluster = std::move(cluster);
     }
@@ -107,7 +105,7 @@ class ClusterReader {
     const auto links = object_.find("links");
     const auto graphs = object_.find("graphs");
     const auto cpu = object_.find("cpu");
-    read_number(object_, "compute_capability", cluster.compute_capability);
+    object_.read("compute_capability", cluster.compute_capability);
     if (cpu) {
       constexpr std::array<std::string_view, 3> vendors{"intel", "amd", "other"};
       cluster.cpu = static_cast<cost::CpuVendor>(position(cpu->text(), vendors));
@@ -136,9 +134,9 @@ class ClusterReader {
 
   void read_launch(cost::Launch& launch) {
     if (const auto given = object_.find("launch")) {
-      read_number(*given, "gpus_per_process", launch.gpus_per_process);
-      read_flag(*given, "cuda_graphs", launch.cuda_graphs);
-      read_flag(*given, "symmetric_memory", launch.symmetric_memory);
+      given->read("gpus_per_process", launch.gpus_per_process);
+      given->read("cuda_graphs", launch.cuda_graphs);
+      given->read("symmetric_memory", launch.symmetric_memory);
     }
   }
 
@@ -168,8 +166,8 @@ class ClusterReader {
     row.bytes = static_cast<std::int64_t>(bytes);
     const Json time = *each.find("time");
     read_quantity(time, parse_duration(time.text()), true, static_cast<double>(microsecond), row.time);
-    read_number(each, "ranks", row.ranks);
-    read_number(each, "nodes", row.nodes);
+    each.read("ranks", row.ranks);
+    each.read("nodes", row.nodes);
     if (row.nodes > row.ranks) {
       error(each, "every node holds a rank: \"nodes\" is more than \"ranks\"");
     }
@@ -200,17 +198,17 @@ class ClusterReader {
       constexpr std::array<std::string_view, 3> kinds{"none", "mesh", "switch"};
       into.nvlink = static_cast<Links::NvLink>(position(kind->text(), kinds));
     }
-    read_number(links, "nvlink_count", into.nvlink_count);
+    links.read("nvlink_count", into.nvlink_count);
     read_speed(links, "nvlink_speed", into.nvlink_speed);
-    read_flag(links, "nvls", into.nvls);
+    links.read("nvls", into.nvls);
     read_speed(links, "pcie_speed", into.pcie_speed);
-    read_number(links, "sockets", into.sockets);
+    links.read("sockets", into.sockets);
     read_speed(links, "socket_speed", into.socket_speed);
-    read_number(links, "nics", into.nics);
+    links.read("nics", into.nics);
     read_speed(links, "nic_speed", into.nic_speed);
     read_path(links, "nic_path", into.nic_path);
     read_latency(links, "nic_latency", into.nic_latency);
-    read_flag(links, "sharp", into.sharp);
+    links.read("sharp", into.sharp);
     if (const auto network = links.find("network")) {
       constexpr std::array<std::string_view, cost::network_count> networks{"infiniband", "efa", "slingshot",
                                                                            "sockets"};
@@ -237,8 +235,8 @@ class ClusterReader {
     }
     known.channels = std::min(64, 2 * known.ring.channels);
     known.nvls_channels = known.nvls.channels > 0 ? 16 : 0;
-    read_number(graphs, "channels", known.channels);
-    read_number(graphs, "nvls_channels", known.nvls_channels);
+    graphs.read("channels", known.channels);
+    graphs.read("nvls_channels", known.nvls_channels);
     for (const bool several_nodes : {false, true}) {
       std::erase_if(cluster.layouts, [&](const cost::Layout& layout) {
         return layout.gpus_per_node == cluster.gpus_per_node && layout.several_nodes == several_nodes;
@@ -252,26 +250,16 @@ class ClusterReader {
       constexpr std::array<std::string_view, 3> patterns{"balanced", "split", "plain"};
       graph.pattern = static_cast<ChannelGraph::Pattern>(position(pattern->text(), patterns));
     }
-    read_number(value, "channels", graph.channels);
+    value.read("channels", graph.channels);
     read_speed(value, "intra_speed", graph.intra_speed);
     graph.inter_speed = graph.intra_speed;
     read_speed(value, "inter_speed", graph.inter_speed);
     read_path(value, "intra_path", graph.intra_path);
     read_path(value, "inter_path", graph.inter_path);
-    read_flag(value, "same_channels", graph.same_channels);
+    value.read("same_channels", graph.same_channels);
     read_latency(value, "nic_latency", graph.nic_latency);
   }
 
-  static void read_number(const Json& object, std::string_view key, int& into) {
-    if (const auto value = object.find(key)) {
-      into = static_cast<int>(value->integer());  // the schema keeps it small
-    }
-  }
-  static void read_flag(const Json& object, std::string_view key, bool& into) {
-    if (const auto value = object.find(key)) {
-      into = value->boolean();
-    }
-  }
   static void read_path(const Json& object, std::string_view key, PathType& into) {
     if (const auto value = object.find(key)) {
       into = path_named(value->text());
@@ -288,14 +276,11 @@ class ClusterReader {
     }
   }
   void read_quantity(const Json& at, const Quantity& parsed, bool is_speed, double unit, double& into) {
-    if (!parsed.value) {
-      error(at, parsed.problem);
-      return;
-    }
-    if (*parsed.value == 0 && is_speed) {
+    const std::optional<std::int64_t> read = diagnostics_.value_of(at, parsed);
+    if (read == 0 && is_speed) {
       error(at, "must be more than 0");
     }
-    into = static_cast<double>(*parsed.value) / unit;
+    into = read ? static_cast<double>(*read) / unit : into;
   }
 
   Json object_;

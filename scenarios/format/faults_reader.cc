@@ -59,10 +59,8 @@ class FaultReader {
       options_.slow.push_back({ranks, millionths(amount)});
     } else if (kind == "jitter") {
       options_.jitter.push_back({ranks, millionths(amount)});
-    } else if (const Quantity at = parse_duration(amount.text()); at.value) {
-      options_.crashes.push_back({ranks, *at.value});
-    } else {
-      diagnostics_.error(amount, at.problem);
+    } else if (const auto at = diagnostics_.value_of(amount, parse_duration(amount.text()))) {
+      options_.crashes.push_back({ranks, *at});
     }
   }
 

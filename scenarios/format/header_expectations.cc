@@ -12,26 +12,10 @@
 #include "scenarios/program/rank_sets.h"
 #include "scenarios/program/statements.h"
 #include "scenarios/program/units.h"
-#include "sim/c10d/op.h"
+#include "sim/c10d/op_table.h"
 
 namespace rollcall::scenario {
 namespace {
-
-std::vector<std::string_view> known_operations() {
-  std::vector<std::string_view> words;
-  for (std::size_t kind = 0; kind < op_kind_count; ++kind) {
-    words.push_back(to_string(static_cast<OpKind>(kind)));
-  }
-  return words;
-}
-
-std::vector<std::string_view> known_kinds() {
-  std::vector<std::string_view> words;
-  for (const FindingRow& row : finding_rows()) {
-    words.push_back(row.word);
-  }
-  return words;
-}
 
 std::vector<std::string> strings(const Json& list) {
   std::vector<std::string> texts;
@@ -72,14 +56,12 @@ void HeaderReader::read_expect() {
   if (!expect) {
     return;
   }
-  if (const auto verdict = expect->find("verdict")) {
-    scenario_.expect.verdict = verdict->text();
-  }
+  expect->read("verdict", scenario_.expect.verdict);
   if (const auto kind = expect->find("kind")) {
     scenario_.expect.kind = parse_finding_kind(kind->text());
     if (!scenario_.expect.kind) {
       error(*kind, fmt::format("unknown kind \"{}\"; `rollcall explain` lists them", kind->text()),
-            suggest_from(kind->text(), known_kinds()));
+            suggest_from(kind->text(), finding_rows(), &FindingRow::word));
     }
   }
   if (const auto culprits = expect->find("culprits")) {
@@ -113,7 +95,7 @@ void HeaderReader::read_place(const Json& at) {
     place.op = kind ? to_string(*kind) : op->text();  // reports use one name for it
     if (!kind) {
       error(*op, fmt::format("unknown operation \"{}\"", op->text()),
-            suggest_from(op->text(), known_operations()));
+            suggest_from(op->text(), op_rows, &OpRow::name));
     }
   }
   if (const auto group = at.find("group")) {
@@ -127,9 +109,7 @@ void HeaderReader::read_place(const Json& at) {
       error(*group, fmt::format("unknown group \"{}\"", group->text()), suggest(group->text(), known));
     }
   }
-  if (const auto seq = at.find("seq")) {
-    place.seq = seq->integer();
-  }
+  at.read("seq", place.seq);
   if (const auto waiting = at.find("waiting")) {
     place.waiting = read_ranks(*waiting, scenario_.options.world_size, diagnostics_);
   }
@@ -137,15 +117,6 @@ void HeaderReader::read_place(const Json& at) {
     place.missing = read_ranks(*missing, scenario_.options.world_size, diagnostics_);
   }
   scenario_.expect.at = std::move(place);
-}
-
-// A rank set that is a key. Reports errors in it.
-std::optional<RankSet> HeaderReader::ranks_of_key(const Json& entry) {
-  ParsedRanks ranks = parse_ranks(entry.key(), scenario_.options.world_size);
-  if (!ranks.ranks) {
-    diagnostics_.error_at_key(entry, ranks.problem);
-  }
-  return std::move(ranks.ranks);
 }
 
 double HeaderReader::element_of(const Json& value) {
@@ -161,7 +132,7 @@ double HeaderReader::element_of(const Json& value) {
 
 void HeaderReader::read_values(const Json& values) {
   for (Json entry : values.children()) {
-    const std::optional<RankSet> ranks = ranks_of_key(entry);
+    const std::optional<RankSet> ranks = read_key_ranks(entry, scenario_.options.world_size, diagnostics_);
     if (!ranks) {
       continue;
     }
@@ -185,7 +156,7 @@ void HeaderReader::read_count(const Json& entry, const std::optional<RankSet>& r
     diagnostics_.error_at_key(entry,
                               kind ? fmt::format("calls of {} are not counted, because they move no data", op)
                                    : fmt::format("unknown operation \"{}\"", op),
-                              kind ? std::string_view() : suggest_from(op, known_operations()));
+                              kind ? std::string_view() : suggest_from(op, op_rows, &OpRow::name));
   } else if (!entry.is(JsonType::integer)) {
     error(entry, fmt::format("expected the number of calls, found {}", to_phrase(entry.type())));
   } else {
@@ -198,7 +169,8 @@ void HeaderReader::read_counts(const Json& counts) {
   for (Json entry : counts.children()) {
     if (!entry.is(JsonType::object)) {
       read_count(entry, std::nullopt);
-    } else if (const std::optional<RankSet> ranks = ranks_of_key(entry)) {
+    } else if (const std::optional<RankSet> ranks =
+                   read_key_ranks(entry, scenario_.options.world_size, diagnostics_)) {
       for (Json own : entry.children()) {
         read_count(own, ranks);
       }
@@ -214,9 +186,7 @@ void HeaderReader::read_bounds(const Json& bounds) {
   if (const auto time = bounds.find("idle_time")) {
     at_most.idle_time = duration(*time);
   }
-  if (const auto shadows = bounds.find("shadow_collectives")) {
-    at_most.shadow_collectives = shadows->integer();
-  }
+  bounds.read("shadow_collectives", at_most.shadow_collectives);
 }
 
 void HeaderReader::read_prints(const Json& prints) {
@@ -225,7 +195,7 @@ void HeaderReader::read_prints(const Json& prints) {
     return;
   }
   for (Json entry : prints.children()) {
-    if (std::optional<RankSet> ranks = ranks_of_key(entry)) {
+    if (std::optional<RankSet> ranks = read_key_ranks(entry, scenario_.options.world_size, diagnostics_)) {
       scenario_.expect.prints.push_back({std::move(*ranks), strings(entry)});
     }
   }

@@ -43,19 +43,19 @@ void HeaderReader::read_sampled_inputs(const Json& inputs) {
   }
   const Rank world_size = scenario_.options.world_size;
   const std::int64_t dataset = inputs.find("dataset")->integer();
-  const auto batch_size = inputs.find("batch_size");
-  const auto drop_last = inputs.find("drop_last");
+  std::int64_t in_batch = 1;
+  bool drops_short_batch = false;
+  inputs.read("batch_size", in_batch);
+  inputs.read("drop_last", drops_short_batch);
   const auto sampler = inputs.find("sampler");
   SamplerOptions options{.dataset = dataset, .num_replicas = world_size};
   bool is_sharded = false;
   std::vector<std::int64_t> seeds;  // empty: all the same
   if (sampler) {
     const auto kind = sampler->find("kind");
-    const auto drops = sampler->find("drop_last");
     is_sharded = kind && kind->text() == "shard";
-    options.drop_last = drops && drops->boolean();
-    const auto shuffle = sampler->find("shuffle");
-    options.shuffle = !shuffle || shuffle->boolean();
+    sampler->read("drop_last", options.drop_last);
+    sampler->read("shuffle", options.shuffle);
     if (const auto seed = sampler->find("seed")) {
       seeds = read_sampler_seeds(*seed);
       if (!seeds.empty() && dataset > counted_samples_max) {
@@ -73,8 +73,6 @@ void HeaderReader::read_sampled_inputs(const Json& inputs) {
       }
     }
   }
-  const std::int64_t in_batch = batch_size ? batch_size->integer() : 1;
-  const bool drops_short_batch = drop_last && drop_last->boolean();
   SampleUse& use = scenario_.options.samples.emplace();
   if (!is_sharded) {
     use = sample_use(options, std::move(seeds), in_batch, drops_short_batch);

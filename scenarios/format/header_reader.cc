@@ -87,20 +87,12 @@ Rank HeaderReader::local_ranks() const {
 
 void HeaderReader::read_names() {
   scenario_.name = name_of(root_, scenario_.file);
-  if (const auto source = root_.find("source")) {
-    scenario_.source = source->text();
-  }
-  if (const auto origin = root_.find("origin")) {
-    scenario_.origin = origin->text();
-  }
+  root_.read("source", scenario_.source);
+  root_.read("origin", scenario_.origin);
   sim::Options& options = scenario_.options;
   options.world_size = overrides_.world_size.value_or(static_cast<Rank>(root_.find("world_size")->integer()));
-  if (const auto seed = root_.find("seed")) {
-    options.seed = static_cast<std::uint64_t>(seed->integer());
-  }
-  if (const auto backend = root_.find("backend")) {
-    options.backend = backend->text();
-  }
+  root_.read("seed", options.seed);
+  root_.read("backend", options.backend);
   options.backend = overrides_.backend.value_or(options.backend);
   if (const auto torch = root_.find("torch")) {
     const std::optional<TorchRelease> release = parse_torch_release(torch->text());
@@ -119,12 +111,8 @@ void HeaderReader::read_names() {
 }
 
 std::optional<DeviceTemplate> HeaderReader::device(const Json& value) {
-  const ParsedDevice parsed =
-      parse_device_template(value.text(), scenario_.options.world_size, local_ranks());
-  if (!parsed.device) {
-    error(value, parsed.problem);
-  }
-  return parsed.device;
+  return diagnostics_.value_of(
+      value, parse_device_template(value.text(), scenario_.options.world_size, local_ranks()));
 }
 
 // Leaves the list of devices empty if the engine's own rule gives the same.
@@ -149,18 +137,17 @@ void HeaderReader::read_devices() {
   }
   RankSet seen;
   for (Json entry : exceptions->children()) {
-    const ParsedRanks ranks = parse_ranks(entry.key(), world_size);
     const auto own = device(entry);
-    if (!ranks.ranks) {
-      diagnostics_.error_at_key(entry, ranks.problem);
+    const auto ranks = read_key_ranks(entry, world_size, diagnostics_);
+    if (!ranks) {
       continue;
     }
-    for (Rank rank : ranks.ranks->to_vector()) {
+    for (Rank rank : ranks->to_vector()) {
       devices[static_cast<std::size_t>(rank)] = own.value_or(base).resolve(rank, scenario_.local_rank(rank));
     }
     const std::size_t before = seen.size();
-    seen.insert(*ranks.ranks);
-    if (seen.size() != before + ranks.ranks->size()) {
+    seen.insert(*ranks);
+    if (seen.size() != before + ranks->size()) {
       diagnostics_.error_at_key(entry, "some of these ranks already have a device");
     }
   }
@@ -224,10 +211,8 @@ void HeaderReader::read_inputs() {
         error(*stray, fmt::format("\"{}\" needs \"dataset\"", key));
       }
     }
-    const auto base = inputs->find("base");
-    const auto per_rank = inputs->find("per_rank");
-    scenario_.inputs.base = base ? base->integer() : 0;
-    scenario_.inputs.per_rank = per_rank ? per_rank->integer() : 0;
+    inputs->read("base", scenario_.inputs.base);
+    inputs->read("per_rank", scenario_.inputs.per_rank);
     std::int64_t last = 0;
     if (__builtin_mul_overflow(scenario_.inputs.per_rank, world_size - 1, &last) ||
         __builtin_add_overflow(last, scenario_.inputs.base, &last) || last < 0) {
@@ -238,28 +223,24 @@ void HeaderReader::read_inputs() {
 }
 
 Duration HeaderReader::duration(const Json& value) {
-  const Quantity parsed = parse_duration(value.text());
-  if (!parsed.value) {
-    error(value, parsed.problem);
-  }
-  return parsed.value.value_or(0);
+  return diagnostics_.value_of(value, parse_duration(value.text())).value_or(0);
 }
 
 // Zero would mean "no limit" further down, the opposite of what the file says.
 Duration HeaderReader::positive_duration(const Json& value) {
-  const Duration read = duration(value);
-  if (read == 0 && parse_duration(value.text()).value) {
+  const auto read = diagnostics_.value_of(value, parse_duration(value.text()));
+  if (read == 0) {
     error(value, "must be longer than 0");
   }
-  return read;
+  return read.value_or(0);
 }
 
 std::int64_t HeaderReader::positive_bytes(const Json& value) {
-  const Quantity parsed = parse_bytes(value.text());
-  if (!parsed.value || *parsed.value == 0) {
-    error(value, parsed.value ? "must be more than 0" : parsed.problem);
+  const auto read = diagnostics_.value_of(value, parse_bytes(value.text()));
+  if (read == 0) {
+    error(value, "must be more than 0");
   }
-  return parsed.value.value_or(0);
+  return read.value_or(0);
 }
 
 void HeaderReader::read_limits() {
@@ -268,19 +249,13 @@ void HeaderReader::read_limits() {
     if (const auto time = limits->find("simulated_time")) {
       scenario_.options.limits.simulated_time = positive_duration(*time);
     }
-    if (const auto ops = limits->find("ops")) {
-      scenario_.options.limits.ops = ops->integer();
-    }
+    limits->read("ops", scenario_.options.limits.ops);
     if (const auto memory = limits->find("memory")) {
       scenario_.options.limits.memory_bytes = positive_bytes(*memory);
     }
   }
-  if (const auto leaks = root_.find("check_leaks")) {
-    scenario_.options.check_leaks = leaks->boolean();
-  }
-  if (const auto blocking = root_.find("blocking_wait")) {
-    scenario_.blocking_wait = blocking->boolean();
-  }
+  root_.read("check_leaks", scenario_.options.check_leaks);
+  root_.read("blocking_wait", scenario_.blocking_wait);
   const auto ranks_in = [this](const char* key) {
     const auto ranks = root_.find(key);
     return ranks ? read_ranks(*ranks, scenario_.options.world_size, diagnostics_).value_or(RankSet())
@@ -294,9 +269,7 @@ void HeaderReader::read_limits() {
     scenario_.options.eager_communicators = communicators->text() == "eager";
   }
   if (const auto model = root_.find("device_model")) {
-    if (const auto slots = model->find("comm_slots")) {
-      scenario_.options.comm_slots = static_cast<int>(slots->integer());
-    }
+    model->read("comm_slots", scenario_.options.comm_slots);
   }
   if (const auto timeout = root_.find("timeout")) {
     scenario_.options.timeout = positive_duration(*timeout);

@@ -55,7 +55,6 @@ class HeaderReader {
   void read_counts(const Json& counts);
   void read_count(const Json& entry, const std::optional<RankSet>& ranks);
   void read_bounds(const Json& bounds);
-  std::optional<RankSet> ranks_of_key(const Json& entry);
   Duration duration(const Json& value);
   Duration positive_duration(const Json& value);
   std::int64_t positive_bytes(const Json& value);

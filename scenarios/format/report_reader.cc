@@ -98,9 +98,8 @@ class ObjectReader {
       verdict = *known;
       return;
     }
-    std::vector<std::string_view> words;
-    std::ranges::transform(verdicts, std::back_inserter(words), verdict_word);
-    error(object_.find(key), fmt::format("unknown verdict \"{}\"", word), suggest(word, words));
+    error(object_.find(key), fmt::format("unknown verdict \"{}\"", word),
+          suggest_from(word, verdicts, verdict_word));
   }
   void world_size(std::string_view key, Rank& size) {
     std::int64_t number = 0;
@@ -176,9 +175,8 @@ class ObjectReader {
     read(json, word);
     const std::optional<FindingKind> known = word.empty() ? FindingKind::ok : parse_finding_kind(word);
     if (!known) {
-      std::vector<std::string_view> words;
-      std::ranges::transform(finding_rows(), std::back_inserter(words), &FindingRow::word);
-      error(json, fmt::format("unknown kind \"{}\"", word), suggest(word, words));
+      error(json, fmt::format("unknown kind \"{}\"", word),
+            suggest_from(word, finding_rows(), &FindingRow::word));
     }
     kind = known.value_or(FindingKind::ok);
   }

@@ -165,14 +165,10 @@ class Loader {
     auto& block_of_rank = scenario_.block_of_rank;
     block_of_rank.assign(static_cast<std::size_t>(world_size), nothing);
     for (Json list : programs.children()) {
-      const ParsedRanks ranks = parse_ranks(list.key(), world_size);
       const auto block = static_cast<std::uint32_t>(scenario_.blocks.size());
       scenario_.blocks.push_back(lowering.lower_program(list));
-      if (!ranks.ranks) {
-        diagnostics_.error_at_key(list, ranks.problem);
-        continue;
-      }
-      for (Rank rank : ranks.ranks->to_vector()) {
+      const auto ranks = read_key_ranks(list, world_size, diagnostics_);
+      for (Rank rank : ranks.value_or(RankSet()).to_vector()) {
         std::uint32_t& own = block_of_rank[static_cast<std::size_t>(rank)];
         if (own != nothing) {
           diagnostics_.error_at_key(list, fmt::format("rank {} already has a program", rank));

@@ -5,14 +5,23 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace rollcall::scenario {
 
 class Json;
 class SourceText;
+
+// What a text says, or the error in it. Exactly one of the two.
+template <typename Value>
+struct Parsed {
+  std::optional<Value> value;
+  std::string problem;
+};
 
 struct Diagnostic {
   std::string file{};        // as the user gave it
@@ -57,6 +66,15 @@ class Diagnostics {
   // The same at a value, or at the key of a member.
   void error(const Json& value, std::string message, std::string_view suggestion = {});
   void error_at_key(const Json& member, std::string message, std::string_view suggestion = {});
+
+  // The value of a text at `at`. Without one, adds the error.
+  template <typename Value>
+  std::optional<Value> value_of(const Json& at, Parsed<Value> parsed) {
+    if (!parsed.value) {
+      error(at, std::move(parsed.problem));
+    }
+    return std::move(parsed.value);
+  }
 
   bool empty() const { return found_.empty(); }
   std::size_t count() const { return found_.size(); }

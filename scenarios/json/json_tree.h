@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "sim/values/value.h"
 
@@ -51,6 +52,15 @@ class Json {
   std::size_t size() const;
   // The member with this key; empty if there is none, or this is not an object.
   std::optional<Json> find(std::string_view key) const;
+  // Sets `target` to the member with this key, if there is one: it must have the type of the target.
+  template <typename Target>
+  void read(std::string_view key, Target& target) const;
+  template <typename Target>
+  void read(std::string_view key, std::optional<Target>& target) const {
+    if (find(key)) {
+      read(key, target.emplace());
+    }
+  }
 
   const values::Value& value() const { return *value_; }
   friend bool operator==(const Json& a, const Json& b) { return a.value_ == b.value_; }
@@ -60,6 +70,21 @@ class Json {
   const values::Value* value_;
   const values::Value* key_;
 };
+
+template <typename Target>
+void Json::read(std::string_view key, Target& target) const {
+  if (const std::optional<Json> member = find(key)) {
+    if constexpr (std::is_same_v<Target, bool>) {
+      target = member->boolean();
+    } else if constexpr (std::is_integral_v<Target>) {
+      target = static_cast<Target>(member->integer());
+    } else if constexpr (std::is_floating_point_v<Target>) {
+      target = member->real();
+    } else {
+      target = member->text();
+    }
+  }
+}
 
 class JsonTree {
  public:

@@ -2,7 +2,10 @@
 
 // "Did you mean": the known word nearest to a mistyped one.
 
+#include <algorithm>
 #include <cstddef>
+#include <functional>
+#include <iterator>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -17,10 +20,11 @@ std::size_t edit_distance(std::string_view a, std::string_view b);
 // The first of equally near ones.
 std::string_view suggest(std::string_view word, std::span<const std::string_view> candidates);
 
-// The same for any list of strings.
-template <typename Words>
-std::string_view suggest_from(std::string_view word, const Words& candidates) {
-  const std::vector<std::string_view> views(candidates.begin(), candidates.end());
+// The same for any list of strings, or of what has one.
+template <typename List, typename Projection = std::identity>
+std::string_view suggest_from(std::string_view word, List&& candidates, Projection projection = {}) {
+  std::vector<std::string_view> views;
+  std::ranges::transform(candidates, std::back_inserter(views), projection);
   return suggest(word, views);
 }
 

@@ -24,7 +24,7 @@ Device DeviceTemplate::resolve(Rank rank, Rank local_rank) const {
   return {device.type, static_cast<std::int16_t>(index == Index::rank ? rank : local_rank)};
 }
 
-ParsedDevice parse_device_template(std::string_view text, Rank world_size, Rank local_ranks) {
+Parsed<DeviceTemplate> parse_device_template(std::string_view text, Rank world_size, Rank local_ranks) {
   if (const auto index = parse_index(text)) {
     const Rank devices = *index == DeviceTemplate::Index::rank ? world_size : local_ranks;
     if (devices > INT16_MAX) {

@@ -3,10 +3,9 @@
 // Devices as scenarios write them: "cpu", "cuda:1", "cuda:{local_rank}".
 
 #include <cstdint>
-#include <optional>
-#include <string>
 #include <string_view>
 
+#include "scenarios/json/diagnostic.h"
 #include "sim/c10d/op.h"
 #include "sim/tensor/device.h"
 
@@ -23,14 +22,8 @@ struct DeviceTemplate {
   friend auto operator<=>(const DeviceTemplate&, const DeviceTemplate&) = default;
 };
 
-// A template, or the error in the text. Exactly one of the two.
-struct ParsedDevice {
-  std::optional<DeviceTemplate> device;
-  std::string problem;
-};
-
 // `local_ranks` is the largest number of ranks that share a host: device numbers must suffice for
 // them.
-ParsedDevice parse_device_template(std::string_view text, Rank world_size, Rank local_ranks);
+Parsed<DeviceTemplate> parse_device_template(std::string_view text, Rank world_size, Rank local_ranks);
 
 }  // namespace rollcall::scenario

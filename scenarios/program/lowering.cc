@@ -188,18 +188,6 @@ void Lowering::check_release(const Statement& statement) {
                           older == rule.key ? "" : fmt::format("; there it is {}", older)));
 }
 
-namespace {
-
-std::vector<std::string_view> statement_keys() {
-  std::vector<std::string_view> keys;
-  for (const StatementRule& rule : statement_rules()) {
-    keys.push_back(rule.key);
-  }
-  return keys;
-}
-
-}  // namespace
-
 // No key of the object names a statement. The first one that is nearly a statement's name was
 // probably meant as one.
 void Lowering::report_unrecognized(const Json& node) {
@@ -208,9 +196,8 @@ void Lowering::report_unrecognized(const Json& node) {
                                   to_phrase(node.type())));
     return;
   }
-  const auto keys = statement_keys();
   for (Json member : node.children()) {
-    const std::string_view meant = suggest(member.key(), keys);
+    const std::string_view meant = suggest_from(member.key(), statement_rules(), &StatementRule::key);
     if (!meant.empty()) {
       diagnostics_.error(member.key_offset(), node.pointer(),
                          fmt::format("unknown statement \"{}\"", member.key()), meant);

@@ -77,14 +77,9 @@ ObjectKind Lowering::lower_fully_sharded(const Json& object) {
     model.options.reshard_after_forward = read_reshard(*reshard);
   }
   model.options.mp_policy = read_policy(object.find("mp_policy"));
-  if (const auto count = object.find("forward_prefetch")) {
-    model.forward_prefetch = count->integer();
-  }
-  if (const auto count = object.find("backward_prefetch")) {
-    model.backward_prefetch = count->integer();
-  }
-  read_.given(object.find("reduce_scatter_unused_params"), model.reduce_scatter_unused_params,
-              &ValueReader::flag);
+  object.read("forward_prefetch", model.forward_prefetch);
+  object.read("backward_prefetch", model.backward_prefetch);
+  object.read("reduce_scatter_unused_params", model.reduce_scatter_unused_params);
   ModelWork whole;
   read_model_work(object, whole);
   share_tokens(model.root, whole.tokens);
@@ -100,9 +95,7 @@ ShardedUnit Lowering::read_unit(const Json& node, const std::string& name, Fully
     model.unit_names.push_back(name);
     return unit;
   }
-  if (const auto given = node.find("name")) {
-    unit.name = given->text();
-  }
+  node.read("name", unit.name);
   if (std::ranges::find(model.unit_names, unit.name) != model.unit_names.end()) {
     read_.error(node, fmt::format("there is a unit called \"{}\" already", unit.name));
   }

@@ -75,15 +75,13 @@ ObjectKind Lowering::lower_pipeline(const Json& object) {
   const auto schedule = object.find("schedule");
   shape.schedule = schedule ? find_schedule(schedule->text()).value_or(shape.schedule) : shape.schedule;
   shape.stages_per_rank = is_v_shaped(shape.schedule) ? 2 : 1;
-  if (const auto stages = object.find("stages")) {
-    shape.stages_per_rank = static_cast<std::int32_t>(stages->integer());
-  }
+  object.read("stages", shape.stages_per_rank);
   const auto microbatches = object.find("microbatches");
   if (!microbatches) {
     read_.error(object, "a pipeline needs \"microbatches\", such as 8");
   }
   shape.microbatches = microbatches ? static_cast<std::int32_t>(microbatches->integer()) : shape.ranks * 2;
-  read_.given(object.find("defer_pp_recv"), shape.defers_recv, &ValueReader::flag);
+  object.read("defer_pp_recv", shape.defers_recv);
   if (const auto infers = object.find("infer_shapes")) {
     pipeline.options.has_shapes = !read_.flag(*infers);
   }
@@ -132,27 +130,22 @@ ParallelLayer Lowering::read_layer(const Json& node) {
   if (node.is(JsonType::string)) {
     return layer;
   }
-  const auto read_number = [&](std::string_view key, auto& number) {
-    if (const auto value = node.find(key)) {
-      number = static_cast<std::remove_reference_t<decltype(number)>>(value->integer());
-    }
-  };
   const auto read_layouts = [&](std::string_view key, std::optional<Placement>& layouts) {
     if (const auto value = node.find(key)) {
       layouts = read_placement(*value);
     }
   };
-  read_number("in_features", layer.in_features);
-  read_number("out_features", layer.out_features);
-  read_number("count", layer.count);
-  read_number("sequence_dim", layer.sequence_dim);
+  node.read("in_features", layer.in_features);
+  node.read("out_features", layer.out_features);
+  node.read("count", layer.count);
+  node.read("sequence_dim", layer.sequence_dim);
   read_layouts("input_layouts", layer.input_layouts);
   read_layouts("output_layouts", layer.output_layouts);
   read_layouts("desired_input_layouts", layer.desired_input_layouts);
   read_layouts("desired_output_layouts", layer.desired_output_layouts);
-  read_.given(node.find("bias"), layer.has_bias, &ValueReader::flag);
-  read_.given(node.find("embedding"), layer.is_embedding, &ValueReader::flag);
-  read_.given(node.find("use_local_output"), layer.use_local_output, &ValueReader::flag);
+  node.read("bias", layer.has_bias);
+  node.read("embedding", layer.is_embedding);
+  node.read("use_local_output", layer.use_local_output);
   return layer;
 }
 
@@ -176,8 +169,8 @@ ObjectKind Lowering::lower_ring(const Json& object) {
   if (const auto method = object.find("rotate_method")) {
     options.rotate_method = method->text() == "alltoall" ? RotateMethod::alltoall : RotateMethod::allgather;
   }
-  read_.given(object.find("load_balance"), options.is_load_balanced, &ValueReader::flag);
-  read_.given(object.find("causal"), options.is_causal, &ValueReader::flag);
+  object.read("load_balance", options.is_load_balanced);
+  object.read("causal", options.is_causal);
   return RingObject{options};
 }
 

@@ -55,15 +55,12 @@ ObjectKind Lowering::lower_model(const Json& object) {
   options.name = object.key();
   model.parameters = read_parameters(object.find("parameters"), "parameter");
   model.buffers = read_parameters(object.find("buffers"), "buffer");
-  const auto read_flag = [&](std::string_view key, auto& flag) {
-    read_.given(object.find(key), flag, &ValueReader::flag);
-  };
-  read_flag("broadcast_buffers", options.broadcast_buffers);
-  read_flag("forward_sync_buffers", options.forward_sync_buffers);
-  read_flag("find_unused_parameters", options.find_unused_parameters);
-  read_flag("skip_all_reduce_unused_params", options.skip_all_reduce_unused_params);
-  read_flag("gradient_as_bucket_view", options.gradient_as_bucket_view);
-  read_flag("static_graph", options.static_graph);
+  object.read("broadcast_buffers", options.broadcast_buffers);
+  object.read("forward_sync_buffers", options.forward_sync_buffers);
+  object.read("find_unused_parameters", options.find_unused_parameters);
+  object.read("skip_all_reduce_unused_params", options.skip_all_reduce_unused_params);
+  object.read("gradient_as_bucket_view", options.gradient_as_bucket_view);
+  object.read("static_graph", options.static_graph);
   read_.given(object.find("bucket_cap"), options.bucket_cap_bytes, &ValueReader::bytes);
   read_.given(object.find("first_bucket"), options.first_bucket_bytes, &ValueReader::bytes);
   if (const auto caps = object.find("bucket_cap_mb_list")) {
@@ -132,14 +129,9 @@ void Lowering::check_strategy(const Json& object, const ShardedObject& model) {
 
 ObjectKind Lowering::lower_data_parallel(const Json& object) {
   DataParallelOptions options;
-  const auto read_integer = [&](std::string_view key, std::int64_t& number) {
-    if (const auto value = object.find(key)) {
-      number = value->integer();
-    }
-  };
-  read_integer("gpus", options.gpus);
-  read_integer("output_device", options.output_device);
-  read_integer("batch_size", options.batch_size);
+  object.read("gpus", options.gpus);
+  object.read("output_device", options.output_device);
+  object.read("batch_size", options.batch_size);
   read_.given(object.find("input"), options.input, &ValueReader::bytes);
   read_.given(object.find("activations"), options.activations, &ValueReader::bytes);
   read_.given(object.find("output"), options.output, &ValueReader::bytes);
@@ -195,9 +187,7 @@ void Lowering::read_parameter(const Json& node, std::string_view singular,
     spec.shape = {elements_of(read_.bytes(node), spec.dtype)};
   } else {
     read_.given(node.find("dtype"), spec.dtype, &ValueReader::dtype);
-    if (const auto name = node.find("name")) {
-      spec.name = name->text();
-    }
+    node.read("name", spec.name);
     const auto numel = node.find("numel");
     const auto shape = node.find("shape");
     const auto bytes = node.find("bytes");
@@ -212,13 +202,9 @@ void Lowering::read_parameter(const Json& node, std::string_view singular,
       const TableIndex index = read_.shape(*shape);
       spec.shape = index == none ? Shape{1} : program_->shapes[index];
     }
-    if (const auto value = node.find("value")) {
-      spec.value = value->real();
-    }
-    read_.given(node.find("requires_grad"), spec.requires_grad, &ValueReader::flag);
-    if (const auto times = node.find("count")) {
-      count = times->integer();
-    }
+    node.read("value", spec.value);
+    node.read("requires_grad", spec.requires_grad);
+    node.read("count", count);
   }
   if (spec.shape.numel() > numel_max) {
     read_.error(node, fmt::format("a tensor of {} elements is too large", spec.shape.numel()));
@@ -255,14 +241,9 @@ ObjectKind Lowering::lower_optimizer(const Json& object) {
     optimizer.options.kind =
         name->text() == "adam" ? OptimizerOptions::Kind::adam : OptimizerOptions::Kind::sgd;
   }
-  const auto read_number = [&](std::string_view key, double& number) {
-    if (const auto value = object.find(key)) {
-      number = value->real();
-    }
-  };
-  read_number("lr", optimizer.options.lr);
-  read_number("momentum", optimizer.options.momentum);
-  read_number("weight_decay", optimizer.options.weight_decay);
+  object.read("lr", optimizer.options.lr);
+  object.read("momentum", optimizer.options.momentum);
+  object.read("weight_decay", optimizer.options.weight_decay);
   const auto flag = object.find("parameters_as_bucket_view");
   read_.given(flag, optimizer.zero.parameters_as_bucket_view, &ValueReader::flag);
   if (flag && !is_zero) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <ranges>
 #include <utility>
 
 #include <fmt/core.h>
@@ -22,17 +23,6 @@ SlotIndex add_slot(std::vector<std::string>& names, std::string name) {
   return static_cast<SlotIndex>(names.size() - 1);
 }
 
-template <typename Map, typename Accept>
-std::string_view suggest_key(std::string_view word, const Map& map, Accept accept) {
-  std::vector<std::string_view> candidates;
-  for (const auto& [name, entry] : map) {
-    if (accept(entry)) {
-      candidates.push_back(name);
-    }
-  }
-  return suggest(word, candidates);
-}
-
 }  // namespace
 
 std::string_view to_phrase(Name::Kind kind) {
@@ -50,8 +40,7 @@ std::string_view to_phrase(Name::Kind kind) {
 }
 
 bool is_reserved_name(std::string_view name) {
-  return std::find(builtins.begin(), builtins.end(), name) != builtins.end() ||
-         std::find(keywords.begin(), keywords.end(), name) != keywords.end();
+  return std::ranges::count(builtins, name) > 0 || std::ranges::count(keywords, name) > 0;
 }
 
 bool is_name(std::string_view text) {
@@ -79,11 +68,12 @@ std::optional<SlotIndex> Names::find_work(std::string_view name) const {
 }
 
 std::string_view Names::suggest_like(std::string_view word, Name::Kind kind) const {
-  return suggest_key(word, names_, [kind](const Name& name) { return name.kind == kind; });
+  const auto is_alike = [kind](const auto& entry) { return entry.second.kind == kind; };
+  return suggest_from(word, names_ | std::views::filter(is_alike) | std::views::keys);
 }
 
 std::string_view Names::suggest_work(std::string_view word) const {
-  return suggest_key(word, works_, [](SlotIndex) { return true; });
+  return suggest_from(word, works_ | std::views::keys);
 }
 
 SlotIndex Names::define_variable(std::string_view name) {

@@ -6,8 +6,6 @@
 
 #include <fmt/core.h>
 
-#include "scenarios/json/diagnostic.h"
-
 namespace rollcall::scenario {
 namespace {
 
@@ -33,13 +31,8 @@ std::string out_of_range(std::int64_t rank, Rank world_size) {
 
 bool is_rank(std::int64_t rank, Rank world_size) { return rank >= 0 && rank < world_size; }
 
-struct ParsedRange {
-  RankSet::Range range;
-  std::string problem;
-};
-
 // "8" or "0-3".
-ParsedRange parse_range(std::string_view part, Rank world_size) {
+Parsed<RankSet::Range> parse_range(std::string_view part, Rank world_size) {
   const std::size_t dash = part.find('-', 1);
   const auto first = parse_rank(trimmed(part.substr(0, dash)));
   const auto last = dash == std::string_view::npos ? first : parse_rank(trimmed(part.substr(dash + 1)));
@@ -56,11 +49,11 @@ ParsedRange parse_range(std::string_view part, Rank world_size) {
   if (*first > *last) {
     return {{}, fmt::format("the range {}-{} is backwards", *first, *last)};
   }
-  return {{static_cast<Rank>(*first), static_cast<Rank>(*last)}, {}};
+  return {RankSet::Range{static_cast<Rank>(*first), static_cast<Rank>(*last)}, {}};
 }
 
 // Sorts the ranges and makes a set of them, unless two overlap.
-ParsedRanks join_ranges(std::vector<RankSet::Range> ranges) {
+Parsed<RankSet> join_ranges(std::vector<RankSet::Range> ranges) {
   std::sort(ranges.begin(), ranges.end(),
             [](const RankSet::Range& a, const RankSet::Range& b) { return a.first < b.first; });
   RankSet set;
@@ -82,16 +75,16 @@ ParsedRanks join_ranges(std::vector<RankSet::Range> ranges) {
 
 }  // namespace
 
-ParsedRanks parse_ranks(std::string_view text, Rank world_size) {
+Parsed<RankSet> parse_ranks(std::string_view text, Rank world_size) {
   std::vector<RankSet::Range> ranges;
   std::size_t begin = 0;
   while (begin <= text.size()) {
     const std::size_t comma = std::min(text.find(',', begin), text.size());
-    const ParsedRange parsed = parse_range(trimmed(text.substr(begin, comma - begin)), world_size);
-    if (!parsed.problem.empty()) {
+    const Parsed<RankSet::Range> parsed = parse_range(trimmed(text.substr(begin, comma - begin)), world_size);
+    if (!parsed.value) {
       return {{}, parsed.problem};
     }
-    ranges.push_back(parsed.range);
+    ranges.push_back(*parsed.value);
     begin = comma + 1;
   }
   return join_ranges(std::move(ranges));
@@ -130,12 +123,16 @@ std::optional<RankSet> read_ranks(const Json& value, Rank world_size, Diagnostic
     const auto rank = read_rank(value, world_size, diagnostics);
     return rank ? std::optional(RankSet{*rank}) : std::nullopt;
   }
-  ParsedRanks parsed =
-      value.is(JsonType::string) ? parse_ranks(value.text(), world_size) : join_ranges(ranges);
-  if (!parsed.ranks) {
-    diagnostics.error(value, parsed.problem);
+  return diagnostics.value_of(
+      value, value.is(JsonType::string) ? parse_ranks(value.text(), world_size) : join_ranges(ranges));
+}
+
+std::optional<RankSet> read_key_ranks(const Json& member, Rank world_size, Diagnostics& diagnostics) {
+  Parsed<RankSet> parsed = parse_ranks(member.key(), world_size);
+  if (!parsed.value) {
+    diagnostics.error_at_key(member, parsed.problem);
   }
-  return std::move(parsed.ranks);
+  return std::move(parsed.value);
 }
 
 }  // namespace rollcall::scenario

@@ -5,18 +5,14 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
 
+#include "scenarios/json/diagnostic.h"
 #include "sim/base/time.h"
 
 namespace rollcall::scenario {
 
-// A value, or the error in the text. Exactly one of the two.
-struct Quantity {
-  std::optional<std::int64_t> value;
-  std::string problem;
-};
+using Quantity = Parsed<std::int64_t>;
 
 // "5ms", "1.5us", "2h": nanoseconds. Units: ns, us (or µs), ms, s, min, h.
 Quantity parse_duration(std::string_view text);

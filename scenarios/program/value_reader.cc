@@ -103,11 +103,8 @@ bool ValueReader::flag(const Json& value) {
 }
 
 std::int64_t ValueReader::bytes(const Json& value) {
-  const Quantity bytes = parse_bytes(string(value, "a size such as \"25MiB\""));
-  if (!bytes.value) {
-    error(value, bytes.problem);
-  }
-  return std::max<std::int64_t>(bytes.value.value_or(1), 1);
+  const auto bytes = diagnostics_.value_of(value, parse_bytes(string(value, "a size such as \"25MiB\"")));
+  return std::max<std::int64_t>(bytes.value_or(1), 1);
 }
 
 std::string_view ValueReader::string(const Json& value, std::string_view what) {
@@ -126,11 +123,7 @@ Duration ValueReader::duration(const Json& value) {
                      : fmt::format("expected a duration such as \"5ms\", found {}", to_phrase(value.type())));
     return 0;
   }
-  const Quantity parsed = parse_duration(value.text());
-  if (!parsed.value) {
-    error(value, parsed.problem);
-  }
-  return parsed.value.value_or(0);
+  return diagnostics_.value_of(value, parse_duration(value.text())).value_or(0);
 }
 
 std::int64_t ValueReader::fraction(const Json& value) {
@@ -138,11 +131,7 @@ std::int64_t ValueReader::fraction(const Json& value) {
     error(value, fmt::format("expected a fraction such as \"10%\", found {}", to_phrase(value.type())));
     return 0;
   }
-  const Quantity parsed = parse_fraction(value.text());
-  if (!parsed.value) {
-    error(value, parsed.problem);
-  }
-  return parsed.value.value_or(0);
+  return diagnostics_.value_of(value, parse_fraction(value.text())).value_or(0);
 }
 
 Dtype ValueReader::dtype(const Json& value) {
@@ -172,11 +161,7 @@ std::optional<DeviceTemplate> ValueReader::device(const Json& value) {
   if (name.empty()) {
     return std::nullopt;
   }
-  const ParsedDevice parsed = parse_device_template(name, facts_.world_size, facts_.local_ranks);
-  if (!parsed.device) {
-    error(value, parsed.problem);
-  }
-  return parsed.device;
+  return diagnostics_.value_of(value, parse_device_template(name, facts_.world_size, facts_.local_ranks));
 }
 
 TableIndex ValueReader::shape(const Json& value) {

@@ -54,7 +54,7 @@ class Renumbering {
 // A set in any of its three forms; nothing if it is not one.
 std::optional<RankSet> ranks_in(const OrderedJson& value, Rank world_size) {
   if (value.is_string()) {
-    return parse_ranks(value.get<std::string>(), world_size).ranks;
+    return parse_ranks(value.get<std::string>(), world_size).value;
   }
   RankSet ranks;
   for (const OrderedJson& each : value.is_array() ? value : OrderedJson::array({value})) {
@@ -90,7 +90,7 @@ std::string in_expression(const std::string& text, const Renumbering& numbers) {
 bool renumber_keys(OrderedJson& object, const Renumbering& numbers) {
   OrderedJson result = OrderedJson::object();
   for (const auto& [key, value] : object.items()) {
-    const std::optional<RankSet> ranks = parse_ranks(key, numbers.world_size()).ranks;
+    const std::optional<RankSet> ranks = parse_ranks(key, numbers.world_size()).value;
     if (!ranks) {
       return false;
     }

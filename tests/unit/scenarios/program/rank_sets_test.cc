@@ -36,9 +36,9 @@ TEST_CASE("a rank set is a number, a list or text", "[scenarios]") {
 
 TEST_CASE("a large range costs nothing", "[scenarios]") {
   const auto parsed = parse_ranks("0-9999998", 10'000'000);
-  REQUIRE(parsed.ranks);
-  CHECK(parsed.ranks->ranges().size() == 1);
-  CHECK(parsed.ranks->size() == 9'999'999);
+  REQUIRE(parsed.value);
+  CHECK(parsed.value->ranges().size() == 1);
+  CHECK(parsed.value->size() == 9'999'999);
 }
 
 TEST_CASE("ranks outside the world are errors", "[scenarios]") {
