@@ -491,15 +491,9 @@ Work barrier(const BarrierOptions& options, Site site) {
 
 namespace {
 
-struct CollectiveFunction {
-  OpKind kind;
-  Work (*call)(const CollectiveArguments& a, const CollectiveOptions& options, Site site);
-};
-
-using Arguments = CollectiveArguments;
-using Options = CollectiveOptions;
-
-Work exchange_parts(const Arguments& a, const Options& options, Site site) {
+// Out of line, because it is rare and its frame is large.
+[[gnu::noinline]] Work exchange_parts(const CollectiveArguments& a, const CollectiveOptions& options,
+                                      Site site) {
   AllToAllOptions parts{.group = options.group, .async_op = options.async_op};
   if (a.splits != nullptr) {
     parts.output_split_sizes = a.splits->output;
@@ -508,52 +502,43 @@ Work exchange_parts(const Arguments& a, const Options& options, Site site) {
   return all_to_all_single(*a.output, *a.input, parts, site);
 }
 
-constexpr CollectiveFunction collective_functions[] = {
-    {OpKind::all_reduce,
-     [](const Arguments& a, const Options&, Site site) { return all_reduce(*a.input, a.options, site); }},
-    {OpKind::all_reduce_coalesced,
-     [](const Arguments& a, const Options&, Site site) {
-       return all_reduce_coalesced(*a.inputs, a.options, site);
-     }},
-    {OpKind::broadcast, [](const Arguments& a, const Options& options,
-                           Site site) { return broadcast(*a.input, a.root, options, site); }},
-    {OpKind::reduce,
-     [](const Arguments& a, const Options&, Site site) { return reduce(*a.input, a.root, a.options, site); }},
-    {OpKind::all_gather, [](const Arguments& a, const Options& options,
-                            Site site) { return all_gather(*a.outputs, *a.input, options, site); }},
-    {OpKind::all_gather_into_tensor,
-     [](const Arguments& a, const Options& options, Site site) {
-       return all_gather_into_tensor(*a.output, *a.input, options, site);
-     }},
-    {OpKind::gather, [](const Arguments& a, const Options& options,
-                        Site site) { return gather(*a.input, *a.outputs, a.root, options, site); }},
-    {OpKind::gather_single,
-     [](const Arguments& a, const Options& options, Site site) {
-       return gather_single(*a.input, a.output == nullptr ? Tensor() : *a.output, a.root, options, site);
-     }},
-    {OpKind::scatter, [](const Arguments& a, const Options& options,
-                         Site site) { return scatter(*a.output, *a.inputs, a.root, options, site); }},
-    {OpKind::reduce_scatter, [](const Arguments& a, const Options&,
-                                Site site) { return reduce_scatter(*a.output, *a.inputs, a.options, site); }},
-    {OpKind::reduce_scatter_tensor,
-     [](const Arguments& a, const Options&, Site site) {
-       return reduce_scatter_tensor(*a.output, *a.input, a.options, site);
-     }},
-    {OpKind::all_to_all, [](const Arguments& a, const Options& options,
-                            Site site) { return all_to_all(*a.outputs, *a.inputs, options, site); }},
-    {OpKind::all_to_all_single, exchange_parts},
-    {OpKind::barrier,
-     [](const Arguments& a, const Options& options, Site site) {
-       return barrier({options.group, options.async_op, a.device_ids}, site);
-     }},
-};
-
 }  // namespace
 
-Work call_collective(OpKind kind, const CollectiveArguments& arguments, Site site) {
-  const auto found = std::ranges::find(collective_functions, kind, &CollectiveFunction::kind);
-  expects(found != std::end(collective_functions), "only collectives are called by their kind");
-  return found->call(arguments, {arguments.options.group, arguments.options.async_op}, site);
+Work call_collective(OpKind kind, const CollectiveArguments& a, Site site) {
+  const CollectiveOptions options{a.options.group, a.options.async_op};
+  switch (kind) {
+    case OpKind::all_reduce:
+      return all_reduce(*a.input, a.options, site);
+    case OpKind::all_reduce_coalesced:
+      return all_reduce_coalesced(*a.inputs, a.options, site);
+    case OpKind::broadcast:
+      return broadcast(*a.input, a.root, options, site);
+    case OpKind::reduce:
+      return reduce(*a.input, a.root, a.options, site);
+    case OpKind::all_gather:
+      return all_gather(*a.outputs, *a.input, options, site);
+    case OpKind::all_gather_into_tensor:
+      return all_gather_into_tensor(*a.output, *a.input, options, site);
+    case OpKind::gather:
+      return gather(*a.input, *a.outputs, a.root, options, site);
+    case OpKind::gather_single:
+      return gather_single(*a.input, a.output == nullptr ? Tensor() : *a.output, a.root, options, site);
+    case OpKind::scatter:
+      return scatter(*a.output, *a.inputs, a.root, options, site);
+    case OpKind::reduce_scatter:
+      return reduce_scatter(*a.output, *a.inputs, a.options, site);
+    case OpKind::reduce_scatter_tensor:
+      return reduce_scatter_tensor(*a.output, *a.input, a.options, site);
+    case OpKind::all_to_all:
+      return all_to_all(*a.outputs, *a.inputs, options, site);
+    case OpKind::all_to_all_single:
+      return exchange_parts(a, options, site);
+    case OpKind::barrier:
+      return barrier({options.group, options.async_op, a.device_ids}, site);
+    default:
+      expects(false, "only collectives are called by their kind");
+      return {};
+  }
 }
 
 void compute(Duration duration) {
