@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/base/split_mix.h"
+
 namespace rollcall::sim {
 
 namespace {
@@ -13,14 +15,6 @@ constexpr Duration longest = INT64_MAX / 4;  // two of them can be added to a ti
 Duration scaled(Duration duration, Millionths factor) {
   const Wide product = static_cast<Wide>(duration) * factor / one_whole;
   return static_cast<Duration>(std::min<Wide>(product, longest));
-}
-
-// SplitMix64's finalizer (Steele, Lea and Flood, "Fast splittable pseudorandom number generators").
-std::uint64_t mixed(std::uint64_t number) {
-  number += 0x9e3779b97f4a7c15;
-  number = (number ^ (number >> 30)) * 0xbf58476d1ce4e5b9;
-  number = (number ^ (number >> 27)) * 0x94d049bb133111eb;
-  return number ^ (number >> 31);
 }
 
 }  // namespace

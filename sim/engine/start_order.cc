@@ -1,41 +1,20 @@
 #include "sim/engine/start_order.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
+#include "sim/base/split_mix.h"
 #include "sim/c10d/backend_traits.h"
 
 namespace rollcall::sim {
-namespace {
-
-// splitmix64: fixed integer arithmetic, the same on every platform, unlike the standard distributions.
-class SplitMix64 {
- public:
-  explicit SplitMix64(std::uint64_t seed) : state_(seed) {}
-
-  std::uint64_t next() {
-    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15ULL);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-    return z ^ (z >> 31);
-  }
-
- private:
-  std::uint64_t state_;
-};
-
-}  // namespace
 
 std::vector<Rank> start_order(Rank world_size, std::uint64_t seed) {
-  std::vector<Rank> order(static_cast<std::size_t>(world_size));
-  std::iota(order.begin(), order.end(), 0);
+  std::vector<Rank> order = RankSet::range(0, world_size - 1).to_vector();
   if (seed == 0) {
     return order;
   }
-  SplitMix64 random(seed);
   for (std::size_t left = order.size(); left > 1; --left) {
-    std::swap(order[left - 1], order[random.next() % left]);
+    std::swap(order[left - 1], order[draw(seed) % left]);
   }
   return order;
 }

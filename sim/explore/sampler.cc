@@ -3,26 +3,16 @@
 #include <algorithm>
 #include <limits>
 
+#include "sim/base/split_mix.h"
+
 namespace rollcall::sim {
 namespace {
-
-// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators").
-std::uint64_t draw(std::uint64_t& state) {
-  std::uint64_t number = (state += 0x9e3779b97f4a7c15);
-  number = (number ^ (number >> 30)) * 0xbf58476d1ce4e5b9;
-  number = (number ^ (number >> 27)) * 0x94d049bb133111eb;
-  return number ^ (number >> 31);
-}
 
 constexpr std::uint64_t lowest_priority = std::numeric_limits<std::uint64_t>::max() / 2;
 
 }  // namespace
 
-std::uint64_t derived_seed(std::uint64_t seed, std::uint64_t index) {
-  std::uint64_t state = seed;
-  state = draw(state) + index;
-  return draw(state);
-}
+std::uint64_t derived_seed(std::uint64_t seed, std::uint64_t index) { return mixed(mixed(seed) + index); }
 
 void RandomDecisions::begin(std::uint64_t seed, std::optional<std::size_t> deviations_max,
                             std::size_t expected) {

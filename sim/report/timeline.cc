@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "sim/base/expects.h"
+#include "sim/base/split_mix.h"
 
 namespace rollcall {
 
@@ -22,17 +23,10 @@ std::uint32_t Timeline::intern(std::string_view name) {
 
 namespace {
 
-// A hash fed with numbers in a fixed order, so that neither byte order nor padding can matter. Each
-// number is mixed with SplitMix64's finalizer (Steele, Lea and Flood, "Fast splittable pseudorandom
-// number generators"), whose every input bit reaches every output bit.
+// A hash fed with numbers in a fixed order, so that neither byte order nor padding can matter.
 class Fingerprint {
  public:
-  void add(std::uint64_t number) {
-    std::uint64_t mixed = state_ + number + 0x9e3779b97f4a7c15;
-    mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9;
-    mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111eb;
-    state_ = mixed ^ (mixed >> 31);
-  }
+  void add(std::uint64_t number) { state_ = mixed(state_ + number); }
   void add_signed(std::int64_t number) { add(static_cast<std::uint64_t>(number)); }
   void add(const std::string& text) {
     add(text.size());
