@@ -1,11 +1,13 @@
 #include "sim/repair/call_lists.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 
 #include <fmt/core.h>
 
 #include "sim/base/expects.h"
+#include "sim/report/rank_set.h"
 
 namespace rollcall::check {
 namespace {
@@ -69,6 +71,12 @@ std::size_t CallLists::calls() const {
   return count;
 }
 
+std::vector<Symbol> CallLists::places_of(Rank rank) const {
+  std::vector<Symbol> places;
+  std::ranges::transform(of(rank).calls, std::back_inserter(places), &ListedCall::place);
+  return places;
+}
+
 bool CallLists::call_alike(Rank a, Rank b) const {
   return class_of_[static_cast<std::size_t>(a)] == class_of_[static_cast<std::size_t>(b)] &&
          of(a).program->is_whole == of(b).program->is_whole;
@@ -109,8 +117,7 @@ void CallLists::take_parts_of_others(Rank rank, std::uint32_t group, std::int64_
                                      ProgramCall& call) const {
   std::vector<Rank> members = this->members(group);
   if (members.empty()) {
-    members.resize(lists_.size());
-    std::iota(members.begin(), members.end(), 0);
+    members = RankSet::range(0, static_cast<Rank>(lists_.size()) - 1).to_vector();
   }
   const auto own = static_cast<std::size_t>(std::ranges::find(members, rank) - members.begin());
   call.given_parts.assign(members.size(), 0);
@@ -226,15 +233,11 @@ void CallLists::list(const RankProgram& program) {
 void CallLists::classify() {
   std::map<std::vector<Symbol>, std::size_t> known;
   for (Rank rank = 0; rank < static_cast<Rank>(lists_.size()); ++rank) {
-    std::vector<Symbol> places;
-    for (const ListedCall& call : of(rank).calls) {
-      places.push_back(call.place);
-    }
-    const auto [found, is_new] = known.try_emplace(std::move(places), classes_.size());
+    const auto [found, is_new] = known.try_emplace(places_of(rank), classes_.size());
     if (is_new) {
       classes_.emplace_back();
     }
-    classes_[found->second].ranks.push_back(rank);
+    classes_[found->second].push_back(rank);
     class_of_.push_back(found->second);
   }
 }

@@ -30,10 +30,8 @@ struct CallList {
   std::vector<ListedCall> calls{};
 };
 
-// Ranks that make the same calls.
-struct CallClass {
-  std::vector<Rank> ranks;  // ascending; the first represents all
-};
+// Ranks that make the same calls, ascending; the first represents all.
+using CallClass = std::vector<Rank>;
 
 // Gives calls of one rank their places.
 class Places {
@@ -52,6 +50,7 @@ class CallLists {
 
   std::size_t calls() const;  // of all ranks
   const CallList& of(Rank rank) const { return lists_[static_cast<std::size_t>(rank)]; }
+  std::vector<Symbol> places_of(Rank rank) const;
   const std::vector<CallClass>& classes() const { return classes_; }
   // True if both make the same calls in the same places, and both lists are whole or neither is.
   bool call_alike(Rank a, Rank b) const;

@@ -78,9 +78,13 @@ class HangProposals {
   std::vector<Proposal> proposals() {
     for (std::size_t i = 0; i < hang_.places.size(); ++i) {
       drop_in(i);
-      call_in(i);
-      call_that_instead(i);
-      call_earlier(i);
+      const auto* model = model_of(i);
+      if (model != nullptr && hang_.places[i].missing.size() <= ranks_max) {
+        const std::vector<Rank> missing = hang_.places[i].missing.to_vector();
+        call_in(missing, *model);
+        call_that_instead(missing, *model);
+        call_earlier(missing, *model);
+      }
     }
     agree();
     return std::move(found_);
@@ -88,6 +92,7 @@ class HangProposals {
 
  private:
   static constexpr std::size_t ranks_max = 64;
+  using Stuck = std::pair<const Rank, StuckAt>;
 
   const ListedCall& listed(Rank rank, std::size_t at) const { return lists_.of(rank).calls[at]; }
   const ProgramCall& program_call_of(Rank rank, std::size_t at) const {
@@ -123,9 +128,9 @@ class HangProposals {
     return std::ranges::any_of(edits, [&](const CallEdit& edit) {
       return edit.dropped > static_cast<std::int64_t>(edit.inserted.size()) &&
              std::ranges::any_of(lists_.classes(), [&](const CallClass& others) {
-               const std::vector<ListedCall>& calls = lists_.of(others.ranks.front()).calls;
+               const std::vector<ListedCall>& calls = lists_.of(others.front()).calls;
                const Symbol place = listed(edit.rank, static_cast<std::size_t>(edit.at)).place;
-               return !std::ranges::all_of(others.ranks, is_edited) &&
+               return !std::ranges::all_of(others, is_edited) &&
                       std::ranges::find(calls, place, &ListedCall::place) != calls.end();
              });
     });
@@ -235,60 +240,49 @@ class HangProposals {
     return end;
   }
 
-  const std::pair<const Rank, StuckAt>* model_of(std::size_t place) const {
+  // A rank that is stuck in the place, in a call that others can make as well; null if there is none.
+  const Stuck* model_of(std::size_t place) const {
     const auto found =
         std::ranges::find_if(stuck_, [&](const auto& stuck) { return stuck.second.place == place; });
     return found == stuck_.end() || listed(found->first, found->second.at).is_fixed ? nullptr : &*found;
   }
 
   // The missing ranks make the call before the one they are in.
-  void call_in(std::size_t place) {
-    const auto* model = model_of(place);
-    if (model == nullptr || hang_.places[place].missing.size() > ranks_max) {
-      return;
-    }
+  void call_in(const std::vector<Rank>& missing, const Stuck& model) {
     CallEdits edits;
-    for (const Rank rank : hang_.places[place].missing.to_vector()) {
+    for (const Rank rank : missing) {
       const auto own = stuck_.find(rank);
       if (own != stuck_.end() &&
-          is_theirs_otherwise(lists_, rank, own->second.at, model->first, model->second.at)) {
+          is_theirs_otherwise(lists_, rank, own->second.at, model.first, model.second.at)) {
         return;
       }
       edits.push_back({rank,
                        static_cast<std::int64_t>(place_in_list(rank)),
                        0,
-                       {counterpart(model->first, model->second.at, rank)}});
+                       {counterpart(model.first, model.second.at, rank)}});
     }
     propose(std::move(edits));
   }
 
   // A missing rank makes the call instead of the one it is in.
-  void call_that_instead(std::size_t place) {
-    const auto* model = model_of(place);
-    if (model == nullptr || hang_.places[place].missing.size() > ranks_max) {
-      return;
-    }
-    for (const Rank rank : hang_.places[place].missing.to_vector()) {
+  void call_that_instead(const std::vector<Rank>& missing, const Stuck& model) {
+    for (const Rank rank : missing) {
       const auto own = stuck_.find(rank);
       if (own != stuck_.end() && !listed(rank, own->second.at).is_fixed) {
         propose({{rank,
                   static_cast<std::int64_t>(own->second.at),
                   1,
-                  {counterpart(model->first, model->second.at, rank)}}});
+                  {counterpart(model.first, model.second.at, rank)}}});
       }
     }
   }
 
   // The missing ranks make the call first that they now make only after the one they are in.
-  void call_earlier(std::size_t place) {
-    const auto* model = model_of(place);
-    if (model == nullptr || hang_.places[place].missing.size() > ranks_max) {
-      return;
-    }
-    const ListedCall& awaited = listed(model->first, model->second.at);
+  void call_earlier(const std::vector<Rank>& missing, const Stuck& model) {
+    const ListedCall& awaited = listed(model.first, model.second.at);
     CallEdits once;
     CallEdits always;
-    for (const Rank rank : hang_.places[place].missing.to_vector()) {
+    for (const Rank rank : missing) {
       const std::vector<ListedCall>& calls = lists_.of(rank).calls;
       const auto own = stuck_.find(rank);
       if (own == stuck_.end() || calls[own->second.at].is_fixed) {
@@ -436,8 +430,8 @@ bool is_theirs_otherwise(const CallLists& lists, Rank rank, std::size_t at, Rank
     return false;
   }
   return std::ranges::all_of(lists.classes(), [&](const CallClass& each) {
-    const std::vector<ListedCall>& calls = lists.of(each.ranks.front()).calls;
-    const bool is_own = std::ranges::find(each.ranks, rank) != each.ranks.end();
+    const std::vector<ListedCall>& calls = lists.of(each.front()).calls;
+    const bool is_own = std::ranges::find(each, rank) != each.end();
     return std::ranges::count(calls, call.shape, &ListedCall::shape) == (is_own ? 1 : 0);
   });
 }

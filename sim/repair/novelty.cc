@@ -18,16 +18,8 @@ std::uint64_t hash_of(Symbol a, Symbol b, Symbol c) {
 
 Novelty::Novelty(const CallLists& lists) : lists_(lists) {
   for (const CallClass& each : lists.classes()) {
-    add(each.ranks.front(), places_of(each.ranks.front()), static_cast<std::int64_t>(each.ranks.size()));
+    add(each.front(), lists_.places_of(each.front()), static_cast<std::int64_t>(each.size()));
   }
-}
-
-std::vector<Symbol> Novelty::places_of(Rank rank) const {
-  std::vector<Symbol> places;
-  for (const ListedCall& call : lists_.of(rank).calls) {
-    places.push_back(call.place);
-  }
-  return places;
 }
 
 std::int64_t Novelty::times(Symbol last, Symbol next) const {
@@ -61,13 +53,13 @@ void Novelty::add(Rank rank, const std::vector<Symbol>& places, std::int64_t tim
 
 std::int64_t Novelty::count_with(std::span<const Change> changes) {
   for (const Change& change : changes) {
-    add(change.rank, places_of(change.rank), -change.ranks);
+    add(change.rank, lists_.places_of(change.rank), -change.ranks);
     add(change.rank, change.places, change.ranks);
   }
   const std::int64_t result = different_;
   for (const Change& change : changes) {
     add(change.rank, change.places, -change.ranks);
-    add(change.rank, places_of(change.rank), change.ranks);
+    add(change.rank, lists_.places_of(change.rank), change.ranks);
   }
   return result;
 }

@@ -34,7 +34,6 @@ class Novelty {
 
  private:
   void add(Rank rank, const std::vector<Symbol>& places, std::int64_t times);
-  std::vector<Symbol> places_of(Rank rank) const;
 
   const CallLists& lists_;
   std::unordered_map<std::uint64_t, std::int64_t> times_;  // never iterated

@@ -27,10 +27,10 @@ struct Correspondence {
 };
 
 // A number for a call, for comparing lists.
-std::uint64_t exact(Symbol shape, std::uint32_t group, Rank peer) {
+std::uint64_t exact(const ListedCall& call) {
   std::uint64_t hash = 0;
   for (const std::uint64_t part :
-       {std::uint64_t{shape}, std::uint64_t{group}, static_cast<std::uint64_t>(peer + 1)}) {
+       {std::uint64_t{call.shape}, std::uint64_t{call.group}, static_cast<std::uint64_t>(call.peer + 1)}) {
     hash = (hash + part + 1) * 0xbf58476d1ce4e5b9;
     hash ^= hash >> 29U;
   }
@@ -39,18 +39,14 @@ std::uint64_t exact(Symbol shape, std::uint32_t group, Rank peer) {
 
 std::vector<std::uint64_t> shapes_of(const CallList& list) {
   std::vector<std::uint64_t> shapes;
-  for (const ListedCall& call : list.calls) {
-    shapes.push_back(call.shape);
-  }
+  std::ranges::transform(list.calls, std::back_inserter(shapes), &ListedCall::shape);
   return shapes;
 }
 
-std::vector<std::uint64_t> calls_of(const CallList& list) {
-  std::vector<std::uint64_t> calls;
-  for (const ListedCall& call : list.calls) {
-    calls.push_back(exact(call.shape, call.group, call.peer));
-  }
-  return calls;
+std::vector<std::uint64_t> numbers_of(const std::vector<ListedCall>& calls) {
+  std::vector<std::uint64_t> numbers;
+  std::ranges::transform(calls, std::back_inserter(numbers), exact);
+  return numbers;
 }
 
 // At least this many calls of two lists are not in both.
@@ -199,11 +195,8 @@ void replace_at_end(const CallList& own, const CallList& model, const std::vecto
 
 std::optional<RankEdits> edits_to(const CallLists& lists, const CallList& own, const CallList& model,
                                   const std::vector<ListedCall>& wanted) {
-  std::vector<std::uint64_t> other;
-  for (const ListedCall& call : wanted) {
-    other.push_back(exact(call.shape, call.group, call.peer));
-  }
-  auto hunks = difference_of(calls_of(own), other, edited_calls_max, open_ends(own, model));
+  auto hunks =
+      difference_of(numbers_of(own.calls), numbers_of(wanted), edited_calls_max, open_ends(own, model));
   if (!hunks) {
     return std::nullopt;
   }
@@ -277,7 +270,7 @@ std::vector<Proposal> as_peers_do(const CallLists& lists) {
     for (const CallClass& model : classes) {
       if (&model != &own) {
         const std::size_t apart =
-            bag_difference(shapes_of(lists.of(own.ranks.front())), shapes_of(lists.of(model.ranks.front())));
+            bag_difference(shapes_of(lists.of(own.front())), shapes_of(lists.of(model.front())));
         models.emplace_back(apart, &model);
       }
     }
@@ -285,10 +278,10 @@ std::vector<Proposal> as_peers_do(const CallLists& lists) {
     models.resize(std::min(models.size(), models_max));
     for (const auto& [apart, model] : models) {
       Proposal proposal;
-      proposal.witnesses = model->ranks.size();
+      proposal.witnesses = model->size();
       Kinds kinds;
-      for (const Rank rank : own.ranks) {
-        const auto edits = edits_as(lists, rank, model->ranks.front());
+      for (const Rank rank : own) {
+        const auto edits = edits_as(lists, rank, model->front());
         if (!edits) {
           proposal.edits.clear();
           break;
@@ -298,7 +291,7 @@ std::vector<Proposal> as_peers_do(const CallLists& lists) {
         proposal.edits.insert(proposal.edits.end(), edits->edits.begin(), edits->edits.end());
       }
       if (!proposal.edits.empty()) {
-        proposal.ranks = own.ranks;
+        proposal.ranks = own;
         alike[kinds].push_back(proposals.size());
         proposals.push_back(std::move(proposal));
       }

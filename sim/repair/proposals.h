@@ -3,7 +3,9 @@
 // Proposals: changes to the calls of ranks that might let a job finish. They have two sources: the calls of a rank's
 // peers, and the place where the job hangs.
 
+#include <algorithm>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "sim/repair/call_lists.h"
@@ -19,7 +21,9 @@ struct Proposal {
 };
 
 // Sorts by rank, then by place.
-void sort_edits(CallEdits& edits);
+inline void sort_edits(CallEdits& edits) {
+  std::ranges::stable_sort(edits, {}, [](const CallEdit& edit) { return std::pair(edit.rank, edit.at); });
+}
 
 // Proposals that let ranks make the calls that others of their role make.
 std::vector<Proposal> as_peers_do(const CallLists& lists);
@@ -50,8 +54,5 @@ bool is_theirs_otherwise(const CallLists& lists, Rank rank, std::size_t at, Rank
 
 // Proposals that let these calls continue.
 std::vector<Proposal> where_it_hangs(const CallLists& lists, const Hang& hang);
-
-// The places of `rank`'s calls with these edits, some of which may be of other ranks.
-std::vector<Symbol> places_with(const CallLists& lists, Rank rank, const CallEdits& edits);
 
 }  // namespace rollcall::check

@@ -22,6 +22,28 @@ struct Scored {
   bool supported = false;  // by other steps, or by other peers
 };
 
+// The places of `rank`'s calls with these edits, some of which may be of other ranks.
+std::vector<Symbol> places_with(const CallLists& lists, Rank rank, const CallEdits& edits) {
+  const CallList& own = lists.of(rank);
+  std::vector<Symbol> result;
+  Places places;
+  std::size_t next = 0;
+  const auto copy_until = [&](std::size_t end) {
+    for (; next < std::min(end, own.calls.size()); ++next) {
+      result.push_back(places.next(own.calls[next]));
+    }
+  };
+  for (const CallEdit& edit : edits_of(edits, rank)) {
+    copy_until(static_cast<std::size_t>(edit.at));
+    for (const ProgramCall& call : edit.inserted) {
+      result.push_back(places.next(lists.listed(rank, call)));
+    }
+    next += static_cast<std::size_t>(edit.dropped);
+  }
+  copy_until(own.calls.size());
+  return result;
+}
+
 std::int64_t novelty_of(const CallLists& lists, const Proposal& proposal, Novelty& novelty) {
   std::vector<Novelty::Change> changes;
   for (const Rank rank : proposal.ranks) {

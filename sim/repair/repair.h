@@ -40,6 +40,6 @@ RepairSearch find_repair(const CallLists& lists, const Hang& hang, const Outlook
 
 // `programs` of all ranks, ascending.
 RepairSearch find_repair(const Verdict& verdict, const std::vector<RankProgram>& programs,
-                                       const Outlook& outlook);
+                         const Outlook& outlook);
 
 }  // namespace rollcall::check
