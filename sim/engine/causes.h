@@ -10,7 +10,6 @@
 #include <tuple>
 
 #include "sim/engine/run.h"
-#include "sim/match/live_notices.h"
 #include "sim/match/moment.h"
 
 namespace rollcall::sim {

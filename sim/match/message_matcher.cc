@@ -199,10 +199,7 @@ MessageMatcher::Meeting MessageMatcher::meet(MessageId id) {
 
 void MessageMatcher::settle_arrivals() {
   expects(any_source_.empty() || discipline_ == Discipline::tagged, "only Gloo receives from anyone");
-  std::ranges::sort(any_source_, [this](MessageId a, MessageId b) {
-    return std::pair(messages_[a].op.rank, messages_[a].seq) <
-           std::pair(messages_[b].op.rank, messages_[b].seq);
-  });
+  std::ranges::sort(any_source_, {}, [this](MessageId receive) { return place_of(receive); });
   ++moment_;
   std::erase_if(any_source_, [this](MessageId receive) {
     const bool is_watched = is_watching() && connections_->watches(messages_[receive].op.rank);
@@ -451,9 +448,7 @@ void MessageMatcher::pair_up(MessageId send, MessageId receive) {
 }
 
 void MessageMatcher::sort_matched() {
-  const auto sender = [this](const std::pair<MessageId, MessageId>& pair) {
-    return std::pair(messages_[pair.first].op.rank, messages_[pair.first].seq);
-  };
+  const auto sender = [this](const std::pair<MessageId, MessageId>& pair) { return place_of(pair.first); };
   if (!std::ranges::is_sorted(matched_, {}, sender)) {  // usually it is: ranks run one after another
     std::ranges::sort(matched_, {}, sender);
   }
@@ -510,10 +505,7 @@ std::vector<MessageId> MessageMatcher::pending() const {
       ids.push_back(id);
     }
   }
-  std::ranges::sort(ids, [this](MessageId a, MessageId b) {
-    return std::pair(messages_[a].op.rank, messages_[a].seq) <
-           std::pair(messages_[b].op.rank, messages_[b].seq);
-  });
+  std::ranges::sort(ids, {}, [this](MessageId id) { return place_of(id); });
   return ids;
 }
 

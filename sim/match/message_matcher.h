@@ -23,7 +23,7 @@
 #include "sim/c10d/backend_traits.h"
 #include "sim/c10d/op.h"
 #include "sim/match/connections.h"
-#include "sim/match/live_notices.h"
+#include "sim/match/moment.h"
 
 namespace rollcall::check {
 
@@ -193,6 +193,10 @@ class MessageMatcher {
   MessageId active(const MessageQueue& queue, OpKind kind) const;
   void pair_up(MessageId send, MessageId receive);
 
+  // The order of messages that must not depend on which rank ran first.
+  std::pair<Rank, std::int64_t> place_of(MessageId id) const {
+    return {messages_[id].op.rank, messages_[id].seq};
+  }
   Key key_of(const Message& message) const;
   MessageQueue& queue_of(const Message& message);
   Channel& channel_of(const Message& message);
