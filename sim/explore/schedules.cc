@@ -10,6 +10,7 @@
 #include <fmt/core.h>
 
 #include "sim/explore/search_tree.h"
+#include "sim/judge/suspects.h"
 
 namespace rollcall::sim {
 namespace {
@@ -118,10 +119,7 @@ Race race_of(const Verdict& wrong, const RankSet& deciders, std::vector<Outcome>
   finding.advice =
       "make the program enforce the order, or decide on one rank and tell the others before any of them acts "
       "on it";
-  finding.culprits = deciders;
-  finding.tie = false;
-  finding.suspects.clear();
-  finding.suspicion.clear();
+  check::blame_alone(deciders, finding);
   race.outcomes = std::move(outcomes);
   return race;
 }

@@ -1,7 +1,6 @@
 #include "sim/judge/complete.h"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <vector>
@@ -37,9 +36,9 @@ RankSet likeliest(const Finding& finding, std::size_t count) {
   if (finding.suspects.empty()) {
     return finding.tie ? RankSet() : finding.culprits;
   }
-  return RankSet::of(
-      {finding.suspects.begin(),
-       finding.suspects.begin() + static_cast<std::ptrdiff_t>(std::min(count, finding.suspects.size()))});
+  std::vector<Rank> first = finding.suspects;
+  first.resize(std::min(count, first.size()));
+  return RankSet::of(first);
 }
 
 // Blames the ranks whose calls the repair changes.
@@ -192,12 +191,6 @@ void rename_in_search(FindingKind before, Report& report) {
   }
 }
 
-std::vector<Rank> all_ranks(Rank world_size) {
-  std::vector<Rank> everyone(static_cast<std::size_t>(world_size));
-  std::iota(everyone.begin(), everyone.end(), 0);
-  return everyone;
-}
-
 }  // namespace
 
 void complete(Report& report, const Outlook& outlook) {
@@ -216,7 +209,7 @@ void complete(Report& report, const Outlook& outlook) {
   }
   std::vector<RankProgram> programs;
   if (report.world_size <= compared_ranks_max && (mends || has_stuck_messages(verdict))) {
-    programs = outlook.programs(all_ranks(report.world_size));
+    programs = outlook.programs(RankSet::range(0, report.world_size - 1).to_vector());
     if (has_stuck_messages(verdict)) {
       find_wrong_peer(verdict, programs);
     }

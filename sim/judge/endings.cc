@@ -170,9 +170,7 @@ void explain_left_loop(const Outlook& outlook, Mismatch& mismatch) {
   if (own.ranks != finding.culprits) {
     return;
   }
-  RankSet asked = {own.ranks.first()};
-  asked.insert(RankSet{other.ranks.first()});
-  const StepLog log = outlook.steps(asked.to_vector());
+  const StepLog log = outlook.steps(RankSet{own.ranks.first(), other.ranks.first()}.to_vector());
   const Steps* gone = steps_of(log, own.ranks);
   const Steps* left = steps_of(log, other.ranks);
   if (gone == nullptr || left == nullptr) {
@@ -219,9 +217,7 @@ void explain_endings(const Outlook& outlook, Verdict& verdict) {
   }
   const Place& place = *finding.at;
   const RankSet ended = gone_from(finding);
-  RankSet asked = {ended.first()};
-  asked.insert(RankSet{place.waiting.first()});
-  const StepLog log = outlook.steps(asked.to_vector());
+  const StepLog log = outlook.steps(RankSet{ended.first(), place.waiting.first()}.to_vector());
   const Steps* gone = steps_of(log, ended);
   const Steps* left = steps_of(log, place.waiting);
   if (gone == nullptr || left == nullptr) {

@@ -16,7 +16,7 @@ namespace {
 void blame_seeds(const std::vector<std::int64_t>& seeds, Finding& finding) {
   std::map<std::int64_t, RankSet> ranks;
   for (std::size_t rank = 0; rank < seeds.size(); ++rank) {
-    ranks[seeds[rank]].insert(RankSet{static_cast<Rank>(rank)});
+    ranks[seeds[rank]].insert(static_cast<Rank>(rank));
   }
   const auto size_of = [](const auto& entry) { return entry.second.size(); };
   const auto most = std::ranges::max_element(ranks, {}, size_of);

@@ -19,7 +19,7 @@ std::optional<Verdict> judge_training(const std::vector<RankTraining>& ranks, bo
   Finding& finding = wrong.finding;
   finding.kind = FindingKind::trained_apart;
   for (const RankTraining& rank : ranks) {
-    finding.culprits.insert(RankSet{rank.rank});
+    finding.culprits.insert(rank.rank);
   }
   finding.tie = true;
   Call step;
@@ -46,7 +46,7 @@ std::optional<Verdict> judge_training(const std::vector<RankTraining>& ranks, bo
 std::optional<Verdict> judge_replicas(const std::vector<RankTraining>& ranks) {
   std::map<std::string, RankSet> by_digest;
   for (const RankTraining& rank : ranks) {
-    by_digest[rank.digest].insert(RankSet{rank.rank});
+    by_digest[rank.digest].insert(rank.rank);
   }
   if (by_digest.size() < 2) {
     return std::nullopt;
@@ -56,7 +56,7 @@ std::optional<Verdict> judge_replicas(const std::vector<RankTraining>& ranks) {
   const auto are_most = [&](const auto& side) { return side.second.size() == most->second.size(); };
   RankSet all;
   for (const RankTraining& rank : ranks) {
-    all.insert(RankSet{rank.rank});
+    all.insert(rank.rank);
   }
   WrongResult wrong;
   Finding& finding = wrong.finding;

@@ -34,14 +34,12 @@ std::optional<Rank> rank_in(const Evidence& evidence, std::string_view number) {
 }
 
 std::vector<Pattern> patterns_of(std::string_view key) {
+  constexpr std::string_view digits = "0123456789";
   std::vector<Pattern> patterns;
-  for (std::size_t at = 0; at < key.size();) {
-    const auto end = static_cast<std::size_t>(std::ranges::find_if_not(key.substr(at), is_digit) -
-                                              key.substr(at).begin() + static_cast<std::ptrdiff_t>(at));
-    if (end > at) {
-      patterns.push_back({key.substr(0, at), key.substr(at, end - at), key.substr(end)});
-    }
-    at = std::max(end, at + 1);
+  std::size_t end = 0;
+  for (std::size_t at = key.find_first_of(digits); at != key.npos; at = key.find_first_of(digits, end)) {
+    end = std::min(key.find_first_not_of(digits, at), key.size());
+    patterns.push_back({key.substr(0, at), key.substr(at, end - at), key.substr(end)});
   }
   return patterns;
 }

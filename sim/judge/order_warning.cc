@@ -22,17 +22,6 @@ struct Crossing {
   GroupId b = 0;
 };
 
-// Only the calls on these two groups.
-Order only(const Order& order, GroupId a, GroupId b) {
-  Order result;
-  for (const GroupId group : order) {
-    if (group == a || group == b) {
-      result.push_back(group);
-    }
-  }
-  return result;
-}
-
 std::optional<Crossing> first_crossing(const CallOrders& orders) {
   std::map<std::pair<GroupId, GroupId>, std::pair<Rank, Order>> known;  // of the first rank that uses both
   for (std::size_t rank = 0; rank < orders.ranks.size(); ++rank) {
@@ -40,7 +29,9 @@ std::optional<Crossing> first_crossing(const CallOrders& orders) {
     const std::set<GroupId> used(order.begin(), order.end());
     for (auto a = used.begin(); a != used.end(); ++a) {
       for (auto b = std::next(a); b != used.end(); ++b) {
-        Order both = only(order, *a, *b);
+        Order both;
+        std::ranges::copy_if(order, std::back_inserter(both),
+                             [&](GroupId group) { return group == *a || group == *b; });
         const auto [entry, is_first] = known.try_emplace({*a, *b}, static_cast<Rank>(rank), both);
         if (!is_first && entry->second.second != both) {
           return Crossing{entry->second.first, static_cast<Rank>(rank), *a, *b};

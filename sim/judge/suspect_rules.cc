@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <optional>
 #include <string_view>
 
@@ -35,13 +34,7 @@ bool has_kind(Calls calls, OpKind kind) {
 // ---- Habits ----
 
 // Where a label's trailing number begins: "grads_s2" is of step 2.
-std::size_t end_of_name(std::string_view label) {
-  std::size_t end = label.size();
-  while (end > 0 && std::isdigit(static_cast<unsigned char>(label[end - 1])) != 0) {
-    --end;
-  }
-  return end;
-}
+std::size_t end_of_name(std::string_view label) { return label.find_last_not_of("0123456789") + 1; }
 
 // The same call, perhaps of another step.
 bool is_repetition(const ProgramCall& a, const ProgramCall& b) {

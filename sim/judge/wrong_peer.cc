@@ -103,10 +103,10 @@ RankSet culprits_of(const std::vector<Misfit>& misfits) {
   RankSet culprits;
   for (const Misfit& misfit : misfits) {
     if (!misfit.same_receiver()) {
-      culprits.insert(RankSet{misfit.send.from});
+      culprits.insert(misfit.send.from);
     }
     if (!misfit.same_sender()) {
-      culprits.insert(RankSet{misfit.recv.to});
+      culprits.insert(misfit.recv.to);
     }
   }
   return culprits;
@@ -227,9 +227,7 @@ void find_wrong_peer(Verdict& verdict, const std::vector<RankProgram>& programs)
     return;
   }
   Finding& finding = *finding_of(verdict);
-  finding.culprits = culprits_of(misfits);
-  finding.suspects.clear();
-  finding.suspicion.clear();
+  blame_alone(culprits_of(misfits), finding);
   const auto own = std::ranges::find_if(stuck, [&](const auto& message) {
     return explains(*shown, message) && finding.culprits.contains(message.first);
   });
