@@ -1,6 +1,7 @@
 #include "sim/engine/group_creation.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include <fmt/core.h>
 
@@ -29,14 +30,9 @@ bool GroupCreation::enter(Rank rank, const RankList& ranks) {
     sizes_.insert(ranks.size());
     return true;
   }
-  if (rules_.waits_for_all) {
-    participant.phase = Phase::barrier;
-    ++counted_in_;
-    return true;
-  }
-  participant.phase = Phase::ended;
-  ++through_;
-  return false;
+  std::vector<Outcome> ended;
+  leave_exchange(rank, participant, ended);
+  return ended.empty();
 }
 
 void GroupCreation::give_up(Rank rank) {
@@ -143,12 +139,9 @@ bool GroupCreation::connect(Participant& participant) {
   const auto is_missing = [&](Rank peer) {
     return peer != participant.group_rank && !addresses_.contains(peer);
   };
-  if (rules_.rendezvous == GlooRendezvous::all_then_connect && participant.phase == Phase::exchange) {
-    for (Rank peer = 0; peer < size; ++peer) {
-      if (is_missing(peer)) {
-        return false;
-      }
-    }
+  if (rules_.rendezvous == GlooRendezvous::all_then_connect && participant.phase == Phase::exchange &&
+      std::ranges::any_of(std::views::iota(Rank{0}, size), is_missing)) {
+    return false;
   }
   for (; participant.at < size; ++participant.at) {
     participant.phase = is_missing(participant.at) ? Phase::exchange : Phase::connect;
