@@ -51,11 +51,7 @@ Engine::Engine(const Options& options, const Program& program)
 Engine::~Engine() = default;
 
 void Engine::make_groups() {
-  std::vector<Rank> everyone(static_cast<std::size_t>(run_.options.world_size));
-  for (Rank rank = 0; rank < run_.options.world_size; ++rank) {
-    everyone[static_cast<std::size_t>(rank)] = rank;
-  }
-  add_group("world", std::move(everyone), 0);
+  add_group("world", RankSet::range(0, run_.options.world_size - 1).to_vector(), 0);
   for (const Group& group : run_.options.groups) {
     std::vector<Rank> ranks = group.ranks;
     std::sort(ranks.begin(), ranks.end());
@@ -133,8 +129,7 @@ void Engine::run_rank(Rank rank) {
   try {
     run_program(rank);
   } catch (const std::bad_alloc& error) {  // not the program's fault, and not for it to catch
-    run_.status[static_cast<std::size_t>(rank)].state =
-        RankStatus::State::running;  // wherever it was about to park
+    run_.status_of(rank).state = RankStatus::State::running;  // wherever it was about to park
     run_out_of_memory(error);
   }
 }
@@ -172,7 +167,7 @@ void Engine::end_rank(Rank rank, RankStatus::State state, const char* type, cons
   if (aborting_) {
     return;  // the verdict is settled; only destructors run
   }
-  RankStatus& status = run_.status[static_cast<std::size_t>(rank)];
+  RankStatus& status = run_.status_of(rank);
   run_.notes->end(status, state, type != nullptr ? type : "", message);
   ++ended_;
   ended_at_[static_cast<std::size_t>(rank)] = run_.now;
@@ -256,14 +251,6 @@ bool Engine::resume_aside() {
   return true;
 }
 
-namespace {
-
-cost::Contention::Key key_of(const RunEvent& event) {
-  return {static_cast<int>(event.kind), event.group, event.rank, event.seq};
-}
-
-}  // namespace
-
 void Engine::settle_contention() {
   for (const auto& [key, end] : contention_->settle(run_.now)) {
     const RunEvent event{static_cast<RunEvent::Kind>(key.kind), key.group, key.rank, key.seq};
@@ -282,7 +269,7 @@ void Engine::schedule_full_slots() {
     const RunEvent end{.kind = RunEvent::Kind::complete, .group = key.group, .seq = key.seq};
     const Duration alone = cost_->of(first, members);
     if (contention_) [[unlikely]] {
-      contention_->start(key_of(end), run_.now, alone, cost_->demand_of(first, members));
+      contention_->start(end.key(), run_.now, alone, cost_->demand_of(first, members));
     }
     run_.events.add(run_.now + alone, end);
     if (!deadlines_.none()) [[unlikely]] {
@@ -307,7 +294,7 @@ void Engine::record_work(const RunEvent& event, const cost::Contention::Past& pa
 void Engine::process(const RunEvent& event) {
   std::optional<cost::Contention::Past> past;
   if (contention_) [[unlikely]] {
-    past = contention_->finish(key_of(event));
+    past = contention_->finish(event.key());
     if (past && run_.recorder && event.kind != RunEvent::Kind::complete) {
       record_work(event, *past);
     }
@@ -359,7 +346,7 @@ void Engine::start_computing(Rank rank, Duration duration) {
   const RunEvent wake{.kind = RunEvent::Kind::wake, .rank = rank};
   const Time end = std::min(run_.now + alone, deaths_.of(rank));
   if (contention_) [[unlikely]] {
-    contention_->start_work(key_of(wake), run_.now, alone, deaths_.of(rank));
+    contention_->start_work(wake.key(), run_.now, alone, deaths_.of(rank));
   } else if (run_.recorder) {
     run_.recorder->computed(rank, run_.now, end);
   }

@@ -183,7 +183,6 @@ class Engine final : public Backend, private Streams, private Observer {
   [[gnu::noinline]] void started(const Op& op, check::Slot& slot);
   void finish_on_devices(GroupId group, const check::Slot& slot);
   [[gnu::noinline]] void finish_unequally(GroupId group, const check::Slot& slot);
-  void finish_message_on_device(Rank rank, const check::Message& message);
   void finish_kernel(Rank rank, Stream stream);
 
   Work post(const Op& op);
@@ -247,7 +246,7 @@ class Engine final : public Backend, private Streams, private Observer {
   bool waits_without_limit(Rank rank);
   void lift_deadlines(GroupId group, const check::Slot& slot);
   bool lift_deadlines_of_messages();
-  void take_off(const Interruptions& leaving);
+  void wake_all(Interruptions leaving);
   void give_up(Rank rank, Interruptions& expired);
   Interruption timeout_of(Rank rank);
   bool hangs_in_send(const check::RankStatus& status);

@@ -14,7 +14,6 @@ namespace {
 
 using check::Fate;
 using check::GroupMatcher;
-using check::RankStatus;
 using check::Slot;
 
 // The error that a group's members see once one of them has given up on it.
@@ -225,11 +224,8 @@ void Engine::wait_otherwise(const Work& work) {
     return end_call();
   }
   if (!run_.queues_calls) {
-    if (const Handles::Handle* handle = handles_.find_used_up(work)) {
-      observe({.kind = Observation::Kind::waited_again,
-               .op = handle->op,
-               .seq = handle->seq,
-               .site = handle->op.site});
+    if (const Handles::Handle* used_up = handles_.find_message(work, true)) {
+      observe(used_up->observed(Observation::Kind::waited_again));
     }
     block_in(work);
     return handles_.waited_for(work);
@@ -276,12 +272,7 @@ bool Engine::raises_late(Rank member, const Slot& slot) const {
 
 inline void Engine::block(GroupId group, Rank member, Slot& slot) {
   const Rank rank = run_.scheduler->running();
-  RankStatus& status = run_.status[static_cast<std::size_t>(rank)];
-  status.state = RankStatus::State::waiting;
-  status.group = group;
-  status.group_rank = member;
-  status.seq = slot.seq;
-  status.message = check::no_message;
+  run_.status_of(rank).wait_in(group, member, slot.seq);
   slot.waiters.push_back(rank);
   const std::int64_t seq = slot.seq;
   const OpKind kind = slot.reference.kind;
@@ -364,7 +355,7 @@ bool Engine::has_completed(const Work& work) {
 // A message whose other end came only now may as well have been dropped before that.
 bool Engine::drop(const Work& work) {
   const bool is_harmless = aborting_ || run_.queues_calls || !work.is_point_to_point();
-  const Handles::Handle* handle = is_harmless ? nullptr : handles_.find_open_message(work);
+  const Handles::Handle* handle = is_harmless ? nullptr : handles_.find_message(work, false);
   if (handle == nullptr) {
     return false;
   }
@@ -373,8 +364,7 @@ bool Engine::drop(const Work& work) {
   const bool is_lost = came ? !run_.orders_calls && *came == run_.now : !may_be_held_back;
   run_.learned(run_.scheduler->running(), is_lost);
   if (is_lost) {
-    observe(
-        {.kind = Observation::Kind::dropped, .op = handle->op, .seq = handle->seq, .site = handle->op.site});
+    observe(handle->observed(Observation::Kind::dropped));
   }
   return is_lost;
 }

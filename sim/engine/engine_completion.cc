@@ -109,7 +109,7 @@ void Engine::deal_fates(GroupId group, Slot& slot) {
   end_elsewhere(group, slot);
   std::vector<Rank> staying;
   for (const Rank rank : std::exchange(slot.waiters, {})) {
-    const auto member = static_cast<std::size_t>(run_.status[static_cast<std::size_t>(rank)].group_rank);
+    const auto member = static_cast<std::size_t>(run_.status_of(rank).group_rank);
     switch (slot.fates[member]) {
       case Fate::completes:
         wake(rank);
@@ -131,7 +131,7 @@ void Engine::end_elsewhere(GroupId group, const Slot& slot) {
   const RankList& ranks = run_.members[group].ranks;
   for (std::size_t member = 0; member < slot.fates.size(); ++member) {
     const Rank rank = ranks[member];
-    const RankStatus::State state = run_.status[static_cast<std::size_t>(rank)].state;
+    const RankStatus::State state = run_.status_of(rank).state;
     const bool is_alive = state == RankStatus::State::running || state == RankStatus::State::waiting;
     if (slot.fates[member] == Fate::crashes && is_alive &&
         std::ranges::find(slot.waiters, rank) == slot.waiters.end()) {
@@ -142,7 +142,7 @@ void Engine::end_elsewhere(GroupId group, const Slot& slot) {
 
 // Interrupts the rank's wait, or the next one.
 void Engine::interrupt_rank(Rank rank, Interruption interruption) {
-  if (run_.status[static_cast<std::size_t>(rank)].state == RankStatus::State::waiting) {
+  if (run_.waits(rank)) {
     wake_interrupted(rank, std::move(interruption));
   } else {
     interruptions_.emplace(rank, std::move(interruption));
@@ -174,7 +174,7 @@ bool Engine::let_some_through(GroupId group, Slot& slot) {
     return false;
   }
   const auto is_blocked_here = [&](Rank rank) {  // it may be blocked in another call, and wait here as well
-    const RankStatus& status = run_.status[static_cast<std::size_t>(rank)];
+    const RankStatus& status = run_.status_of(rank);
     return status.group == group && status.seq == slot.seq;
   };
   std::vector<Rank> staying;
@@ -249,17 +249,17 @@ void Engine::detach(Rank member, Slot& slot) const {
 }
 
 void Engine::wake(Rank rank) {
-  if (run_.status[static_cast<std::size_t>(rank)].state != RankStatus::State::waiting) {
+  if (!run_.waits(rank)) {
     return;  // it waited for any of several calls, and another one was first
   }
-  run_.status[static_cast<std::size_t>(rank)].state = RankStatus::State::running;
+  run_.status_of(rank).state = RankStatus::State::running;
   run_.learned(rank);
   run_.scheduler->make_ready(rank);
 }
 
 // Interrupts a rank's wait; the call that it waited for must not wake it again.
 void Engine::wake_interrupted(Rank rank, Interruption interruption) {
-  const RankStatus& status = run_.status[static_cast<std::size_t>(rank)];
+  const RankStatus& status = run_.status_of(rank);
   const bool in_slot = status.channel == check::Channel::collectives && !status.in_message();
   if (Slot* slot = in_slot ? run_.matchers[status.group]->find(status.seq) : nullptr) {
     slot->given_up = true;

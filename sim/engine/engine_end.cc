@@ -42,7 +42,7 @@ void Engine::notify_settled() {
   was_settled_ = true;
   std::vector<RankClass::State> states;
   for (const RankStatus& status : run_.status) {
-    states.push_back(check::state_of(status));
+    states.push_back(status.state);
   }
   run_.options.on_settled(states);
 }
@@ -52,16 +52,14 @@ bool Engine::fail_lost_peers() {
   const std::string text = run_.rules->lost_peer_text();
   Interruptions lost;
   const std::vector<bool> torn = text.empty() ? std::vector<bool>() : torn_groups();
-  for (std::size_t rank = 0; rank < run_.status.size() && !text.empty(); ++rank) {
-    if (run_.status[rank].state == RankStatus::State::waiting && has_lost_peer(run_.status[rank], torn)) {
-      lost.emplace_back(static_cast<Rank>(rank), Interruption{false, text});
+  for (Rank rank = 0; rank < run_.options.world_size && !text.empty(); ++rank) {
+    if (run_.waits(rank) && has_lost_peer(run_.status_of(rank), torn)) {
+      lost.emplace_back(rank, Interruption{false, text});
     }
   }
-  take_off(lost);
-  for (auto& [rank, interruption] : lost) {
-    wake_interrupted(rank, std::move(interruption));
-  }
-  return !lost.empty();
+  const bool anybody = !lost.empty();
+  wake_all(std::move(lost));
+  return anybody;
 }
 
 // By group: whether some member's process is gone. Computed once for all waiting ranks.
@@ -74,7 +72,7 @@ std::vector<bool> Engine::torn_groups() const {
 }
 
 bool Engine::has_left(Rank rank) const {
-  const RankStatus::State state = run_.status[static_cast<std::size_t>(rank)].state;
+  const RankStatus::State state = run_.status_of(rank).state;
   const bool ended = state == RankStatus::State::finished || state == RankStatus::State::raised;
   return state == RankStatus::State::crashed || (ended && run_.options.finished_ranks_exit);
 }
@@ -146,9 +144,9 @@ void Engine::abort_waiting() {
     anybody = true;
     run_.scheduler->make_ready(rank);
   };
-  for (std::size_t rank = 0; rank < run_.status.size(); ++rank) {
-    if (run_.status[rank].state == RankStatus::State::waiting) {
-      end(static_cast<Rank>(rank));
+  for (Rank rank = 0; rank < run_.options.world_size; ++rank) {
+    if (run_.waits(rank)) {
+      end(rank);
     }
   }
   while (!run_.events.empty()) {
@@ -179,11 +177,7 @@ void Engine::note_left_handles() {
   }
   for (const Handles::Handle& handle : handles_.left()) {
     if (run_.status_of(handle.rank).state == check::RankStatus::State::finished) {
-      run_.notes->incidents.observe(run_.now, handle.rank,
-                                    {.kind = Observation::Kind::left_unwaited,
-                                     .op = handle.op,
-                                     .seq = handle.seq,
-                                     .site = handle.op.site});
+      run_.notes->incidents.observe(run_.now, handle.rank, handle.observed(Observation::Kind::left_unwaited));
     }
   }
 }

@@ -10,7 +10,6 @@
 namespace rollcall::sim {
 namespace {
 
-using check::RankStatus;
 using check::Slot;
 
 constexpr const char* deadly = "SIGKILL";
@@ -25,7 +24,7 @@ bool Engine::crash_before(Time next) {
   while (deaths_.next() <= until && deaths_.next() != never && (!anybody || deaths_.next() == run_.now)) {
     const Time at = deaths_.next();
     const Rank rank = deaths_.pop();
-    if (run_.status[static_cast<std::size_t>(rank)].state != RankStatus::State::waiting) {
+    if (!run_.waits(rank)) {
       continue;
     }
     anybody = true;
@@ -82,7 +81,7 @@ void Engine::withdraw_from(check::GroupMatcher& matcher, Rank member, const chec
       continue;
     }
     if (is_recorded) {
-      run_.recorder->abandoned(group, slot, member);
+      run_.recorder->got_through(group, slot, member, Span::open);
     }
     run_.notes->incidents.inspect_withdrawn(group.members->id, slot, member);
     matcher.withdraw(slot, member);

@@ -15,22 +15,17 @@ namespace {
 // During its lifetime, a rank's status says that it waits in a host call.
 class ParkInChannel {
  public:
-  ParkInChannel(check::RankStatus& status, GroupId group, check::Channel channel, Rank group_rank,
-                std::int64_t seq)
+  ParkInChannel(RankStatus& status, GroupId group, Channel channel, Rank group_rank, std::int64_t seq)
       : status_(status) {
-    status.state = check::RankStatus::State::waiting;
-    status.group = group;
+    status.wait_in(group, group_rank, seq);
     status.channel = channel;
-    status.group_rank = group_rank;
-    status.seq = seq;
-    status.message = check::no_message;
   }
-  ~ParkInChannel() { status_.channel = check::Channel::collectives; }
+  ~ParkInChannel() { status_.channel = Channel::collectives; }
   ParkInChannel(const ParkInChannel&) = delete;
   ParkInChannel& operator=(const ParkInChannel&) = delete;
 
  private:
-  check::RankStatus& status_;
+  RankStatus& status_;
 };
 
 Deadline limit_of(const GroupCall& call) {
@@ -139,8 +134,8 @@ StoreReply Engine::store(const StoreCall& call) {
   }
   ++ops_;
   const Rank rank = run_.scheduler->running();
-  StoreRequest request = store_.ask(rank, call);
-  store_.post(rank, request);
+  StoreRequest request{call};
+  store_.ask(rank, request);
   const ParkInChannel wait(run_.status_of(rank), world_group, Channel::store, rank, rank);
   deadlines_.limit_next({.limit = call.timeout.value_or(0), .own = true});
   if (run_.recorder) {

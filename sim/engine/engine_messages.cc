@@ -95,12 +95,7 @@ void Engine::wait_message(const Work& work) {
     interrupt({true, overflow_of(message, *run_.torch)});
   }
   message.waiting = true;
-  RankStatus& status = run_.status[static_cast<std::size_t>(run_.scheduler->running())];
-  status.state = RankStatus::State::waiting;
-  status.group = work.group();
-  status.group_rank = work.rank();
-  status.seq = work.seq();
-  status.message = work.message();
+  run_.status_of(run_.scheduler->running()).wait_in(work.group(), work.rank(), work.seq(), work.message());
   suspend_rank(message.op.tensors.input);
 }
 
@@ -151,16 +146,15 @@ bool Engine::leave_to_clock(GroupId group) {
 
 // A message ends with its rank's process if nothing has waited for it.
 void Engine::note_if_late(const Work& work, Rank rank, Time other_came) {
-  const Handles::Handle* handle =
-      run_.status_of(rank).state == RankStatus::State::finished ? handles_.find_open_message(work) : nullptr;
+  const Handles::Handle* handle = run_.status_of(rank).state == RankStatus::State::finished
+                                      ? handles_.find_message(work, false)
+                                      : nullptr;
   if (handle == nullptr || aborting_) {
     return;
   }
   const bool may_be_held_back = leave_to_clock(work.group());
   if (other_came > ended_at_[static_cast<std::size_t>(rank)] && !may_be_held_back) {
-    run_.notes->incidents.observe(
-        run_.now, rank,
-        {.kind = Observation::Kind::dropped, .op = handle->op, .seq = handle->seq, .site = handle->op.site});
+    run_.notes->incidents.observe(run_.now, rank, handle->observed(Observation::Kind::dropped));
   }
 }
 
@@ -187,7 +181,7 @@ void Engine::finish_message(GroupId group, MessageId id, Fate fate) {
     run_.recorder->message(run_.groups[group], message, run_.now);
   }
   if (run_.queues_calls) {
-    finish_message_on_device(rank, message);
+    devices_[static_cast<std::size_t>(rank)].finish_message(group, message.seq);
   }
   const bool waiting = message.waiting;
   if (fate == Fate::completes) {
@@ -204,7 +198,7 @@ void Engine::finish_message(GroupId group, MessageId id, Fate fate) {
     return;
   }
   message.phase = Message::Phase::failed;
-  if (run_.status[static_cast<std::size_t>(rank)].state == RankStatus::State::waiting) {
+  if (run_.waits(rank)) {
     wake_interrupted(
         rank,
         {true, overflow_of(message, *run_.torch)});  // Gloo's own thread ends the process, wherever it waits

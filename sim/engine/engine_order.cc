@@ -221,7 +221,7 @@ void Engine::gather_contenders() {
 
 void Engine::gather_requests() {
   for (const auto& [rank, request] : store_.requests()) {
-    const StoreCall& call = *request->call;
+    const StoreCall& call = request->call;
     Contest contest;
     contest.contender = {.id = Mix().add(as_bits(rank)).add(request->number).value(),
                          .rank = rank,
@@ -300,12 +300,7 @@ void Engine::await_turn(const Op& op, MessageId id) {
   const Rank rank = run_.scheduler->running();
   const std::int64_t seq = messages_.of(op.group).at(id).seq;
   postings_.push_back({rank, op.group, op.root, op.tag, seq, run_.now});
-  RankStatus& status = run_.status[static_cast<std::size_t>(rank)];
-  status.state = RankStatus::State::waiting;
-  status.group = op.group;
-  status.group_rank = op.rank;
-  status.seq = seq;
-  status.message = id;
+  run_.status_of(rank).wait_in(op.group, op.rank, seq, id);
   run_.scheduler->park();
   if (aborting_ || !interruptions_.empty()) [[unlikely]] {
     take_interruption();

@@ -175,7 +175,7 @@ void Engine::resolve_host_wait(Rank rank) {
   } else {
     block = device.blocking();
   }
-  RankStatus& status = run_.status[static_cast<std::size_t>(rank)];
+  RankStatus& status = run_.status_of(rank);
   status.group = block ? block->group : world_group;
   status.group_rank = block ? block->group_rank : -1;
   status.seq = block ? block->seq : -1;
@@ -262,8 +262,7 @@ void Engine::run_kernel(Rank rank, const DeviceQueue::Action& action) {
   const Kernel& kernel = action.kernel;
   const RunEvent end{.kind = RunEvent::Kind::kernel, .rank = rank, .seq = action.stream.id};
   if (contention_) [[unlikely]] {
-    contention_->start_work({static_cast<int>(end.kind), end.group, end.rank, end.seq}, run_.now,
-                            kernel.duration);
+    contention_->start_work(end.key(), run_.now, kernel.duration);
   } else if (run_.recorder) {
     run_.recorder->ran(rank, action.stream, kernel, run_.now, run_.now + kernel.duration);
   }
@@ -365,13 +364,9 @@ void Engine::finish_unequally(GroupId group, const Slot& slot) {
   }
 }
 
-void Engine::finish_message_on_device(Rank rank, const check::Message& message) {
-  devices_[static_cast<std::size_t>(rank)].finish_message(message.op.group, message.seq);
-}
-
 // The kernels of a rank that has died end with it.
 void Engine::finish_kernel(Rank rank, Stream stream) {
-  if (run_.status[static_cast<std::size_t>(rank)].state == RankStatus::State::crashed) [[unlikely]] {
+  if (run_.status_of(rank).state == RankStatus::State::crashed) [[unlikely]] {
     return;
   }
   devices_[static_cast<std::size_t>(rank)].finish_kernel(stream);

@@ -42,19 +42,14 @@ bool Engine::expire_timeouts() {
     notify_settled();
   }
   Interruptions expired;
-  for (std::size_t rank = 0; rank < run_.status.size(); ++rank) {
-    if (deadlines_.is_over(static_cast<Rank>(rank)) && !waits_without_limit(static_cast<Rank>(rank))) {
+  for (Rank rank = 0; rank < run_.options.world_size; ++rank) {
+    if (deadlines_.is_over(rank) && !waits_without_limit(rank)) {
       timeouts_ += verdict_ ? 0 : 1;
-      note_timeout(static_cast<Rank>(rank));
-      give_up(static_cast<Rank>(rank), expired);
+      note_timeout(rank);
+      give_up(rank, expired);
     }
   }
-  take_off(expired);
-  for (auto& [rank, interruption] : expired) {
-    if (run_.status[static_cast<std::size_t>(rank)].state == RankStatus::State::waiting) {
-      wake_interrupted(rank, std::move(interruption));
-    }
-  }
+  wake_all(std::move(expired));
   return true;
 }
 
@@ -73,7 +68,7 @@ void Engine::judge_cycle() {
 
 // True if the rank's wait has no limit, whatever its group's limit is. Lifts its deadline then.
 bool Engine::waits_without_limit(Rank rank) {
-  const RankStatus& status = run_.status[static_cast<std::size_t>(rank)];
+  const RankStatus& status = run_.status_of(rank);
   const bool is_unlimited =
       status.channel == Channel::new_group && !group_calls_.timeout_text(status, deadlines_.of(rank).limit);
   if (is_unlimited) {
@@ -82,21 +77,26 @@ bool Engine::waits_without_limit(Rank rank) {
   return is_unlimited;
 }
 
-// Removes ranks from the waiter lists of their slots, all at once: one by one, a million would take a million times as
-// long.
-void Engine::take_off(const Interruptions& leaving) {
+// Interrupts waits. The ranks are removed from the waiter lists of their slots all at once: one by one, a million would
+// take a million times as long.
+void Engine::wake_all(Interruptions leaving) {
   std::vector<bool> leaves(run_.status.size(), false);
   for (const auto& [rank, interruption] : leaving) {
     leaves[static_cast<std::size_t>(rank)] = true;
   }
   const check::Slot* done = nullptr;
   for (const auto& [rank, interruption] : leaving) {
-    const RankStatus& status = run_.status[static_cast<std::size_t>(rank)];
+    const RankStatus& status = run_.status_of(rank);
     const bool in_slot = status.channel == Channel::collectives && !status.in_message() && !run_.queues_calls;
     check::Slot* slot = in_slot ? run_.matchers[status.group]->find(status.seq) : nullptr;
     if (slot != nullptr && slot != done) {
       std::erase_if(slot->waiters, [&](Rank waiter) { return leaves[static_cast<std::size_t>(waiter)]; });
       done = slot;
+    }
+  }
+  for (auto& [rank, interruption] : leaving) {
+    if (run_.waits(rank)) {  // it may be there twice
+      wake_interrupted(rank, std::move(interruption));
     }
   }
 }
@@ -111,15 +111,14 @@ void Engine::lift_deadlines(GroupId group, const check::Slot& slot) {
     return;
   }
   for (const Rank rank : run_.members[group].ranks) {
-    const RankStatus& status = run_.status[static_cast<std::size_t>(rank)];
+    const RankStatus& status = run_.status_of(rank);
     if (run_.queues_calls) {
       const HostWait& wait = host_waits_[static_cast<std::size_t>(rank)];
       if (wait.kind == HostWait::Kind::collective && wait.group == group && wait.seq == slot.seq) {
         deadlines_.lift(rank);
       }
-    } else if (status.state == RankStatus::State::waiting && status.channel == Channel::collectives &&
-               status.group == group && !status.in_message() && status.seq == slot.seq &&
-               !deadlines_.of(rank).of_wait) {
+    } else if (status.waits() && status.channel == Channel::collectives && status.group == group &&
+               !status.in_message() && status.seq == slot.seq && !deadlines_.of(rank).of_wait) {
       deadlines_.lift(rank);
     }
   }
@@ -128,13 +127,13 @@ void Engine::lift_deadlines(GroupId group, const check::Slot& slot) {
 // Likewise for messages on gloo whose other end has come. True if there was one.
 bool Engine::lift_deadlines_of_messages() {
   bool anybody = false;
-  for (std::size_t rank = 0; rank < run_.status.size() && !run_.queues_calls; ++rank) {
-    const RankStatus& status = run_.status[rank];
+  for (Rank rank = 0; rank < run_.options.world_size && !run_.queues_calls; ++rank) {
+    const RankStatus& status = run_.status_of(rank);
     const bool is_under_way =
-        status.state == RankStatus::State::waiting && status.in_message() &&
+        status.waits() && status.in_message() &&
         messages_.of(status.group).at(status.message).phase == check::Message::Phase::matched;
-    if (is_under_way && deadlines_.of(static_cast<Rank>(rank)).limit > 0) {
-      deadlines_.lift(static_cast<Rank>(rank));
+    if (is_under_way && deadlines_.of(rank).limit > 0) {
+      deadlines_.lift(rank);
       anybody = true;
     }
   }
@@ -142,7 +141,7 @@ bool Engine::lift_deadlines_of_messages() {
 }
 
 void Engine::give_up(Rank rank, Interruptions& expired) {
-  const RankStatus& status = run_.status[static_cast<std::size_t>(rank)];
+  const RankStatus& status = run_.status_of(rank);
   expired.emplace_back(rank, timeout_of(rank));
   if (status.channel != Channel::collectives) {
     return;
@@ -157,7 +156,7 @@ void Engine::give_up(Rank rank, Interruptions& expired) {
   }
   for (const Rank waiter : slot->waiters) {  // rank 0 closes its connections to all ranks
     if (waiter != rank) {
-      const Rank member = run_.status[static_cast<std::size_t>(waiter)].group_rank;
+      const Rank member = run_.status_of(waiter).group_rank;
       expired.emplace_back(waiter,
                            Interruption{false, monitored_member_text(member, run_.rules->lost_peer_text())});
     }
@@ -165,14 +164,14 @@ void Engine::give_up(Rank rank, Interruptions& expired) {
 }
 
 Interruption Engine::timeout_of(Rank rank) {
-  const RankStatus& status = run_.status[static_cast<std::size_t>(rank)];
+  const RankStatus& status = run_.status_of(rank);
   const auto& [since, limit, own, names_all, of_wait] = deadlines_.of(rank);
   if (of_wait && !status.in_message()) {
     return {false, run_.rules->wait_timeout_text(limit)};
   }
   const std::string transport = run_.rules->timeout_text(limit, hangs_in_send(status));
   if (status.channel == Channel::store) {
-    const StoreCall& call = *store_.requests().at(rank)->call;
+    const StoreCall& call = store_.requests().at(rank)->call;
     const RuntimeError late = store_timeout(*run_.torch, limit, call.keys);
     return {.text = late.what(), .type = late.type()};
   }
@@ -240,7 +239,7 @@ std::vector<Rank> Engine::missing_in(const RankStatus& status) const {
 
 // A wait that ends before anything was proven is an event like any other.
 void Engine::note_timeout(Rank rank) {
-  const RankStatus& status = run_.status[static_cast<std::size_t>(rank)];
+  const RankStatus& status = run_.status_of(rank);
   if (verdict_ || status.channel == Channel::store) {
     return;
   }

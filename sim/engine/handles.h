@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sim/base/encoding.h"
+#include "sim/c10d/observer.h"
 #include "sim/c10d/op.h"
 #include "sim/c10d/work.h"
 
@@ -29,6 +30,11 @@ class Handles {
     bool is_done = false;  // its rank has waited for it, or has seen it completed
     bool was_waited_for = false;
     Time other_came = 0;  // a message's other end, once it has
+
+    // What the rank did with it.
+    Observation observed(Observation::Kind kind) const {
+      return {.kind = kind, .op = op, .seq = seq, .site = op.site};
+    }
   };
 
   void give(Rank rank, const Op& op, const Work& work) {
@@ -38,18 +44,12 @@ class Handles {
       handle.op.tensors = {};
     }
   }
-  // Called when a wait begins. Null unless the handle is a message's that its rank has waited for before.
-  const Handle* find_used_up(const Work& work) const {
+  // Null unless the handle is a message's that its rank has waited for, or has not.
+  const Handle* find_message(const Work& work, bool was_waited_for) const {
     const auto found = handles_.find(key_of(work));
-    const bool is_used_up =
-        found != handles_.end() && work.is_point_to_point() && found->second.was_waited_for;
-    return is_used_up ? &found->second : nullptr;
-  }
-  // Null unless the handle is a message's that its rank has not waited for.
-  const Handle* find_open_message(const Work& work) const {
-    const auto found = handles_.find(key_of(work));
-    const bool is_open = found != handles_.end() && work.is_point_to_point() && !found->second.was_waited_for;
-    return is_open ? &found->second : nullptr;
+    const bool is_it =
+        found != handles_.end() && work.is_point_to_point() && found->second.was_waited_for == was_waited_for;
+    return is_it ? &found->second : nullptr;
   }
   // `came`: when the message's other end was posted.
   void met(const Work& work, Time came) {

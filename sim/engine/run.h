@@ -30,6 +30,7 @@ struct RunEvent {
   Rank rank = 0;         // wake, kernel
   std::int64_t seq = 0;  // complete: the slot; deliver: a delivery's number; kernel: the stream
 
+  cost::Contention::Key key() const { return {static_cast<int>(kind), group, rank, seq}; }
   friend bool operator==(const RunEvent&, const RunEvent&) = default;
 };
 

@@ -2,16 +2,13 @@
 
 namespace rollcall::sim {
 
-StoreRequest StoreService::ask(Rank rank, const StoreCall& call) {
+void StoreService::ask(Rank rank, StoreRequest& request) {
   const auto at = static_cast<std::size_t>(rank);
   run_.notes->store_waits.resize(run_.ranks());
   requested_.resize(run_.ranks());
-  run_.notes->store_waits[at] = {call.op, call.keys};
-  return {&call, run_.now, requested_[at]++};
-}
-
-void StoreService::post(Rank rank, StoreRequest& request) {
-  expects(request.call != nullptr, "a request is a call");
+  run_.notes->store_waits[at] = {request.call.op, request.call.keys};
+  request.since = run_.now;
+  request.number = requested_[at]++;
   const bool is_new = requests_.emplace(rank, &request).second;
   expects(is_new, "a rank that waits for the store asks for nothing else");
   moved_ = true;
@@ -58,7 +55,7 @@ void StoreService::serve_one(Rank rank) {
 
 // False if the rank has to wait.
 bool StoreService::serve(Rank rank, StoreRequest& request) {
-  const StoreCall& call = *request.call;
+  const StoreCall& call = request.call;
   if (!is_servable(rank, call)) {
     return false;
   }

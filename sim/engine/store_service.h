@@ -15,7 +15,7 @@ namespace rollcall::sim {
 
 // A call on the store. It is on the stack of its parked rank.
 struct StoreRequest {
-  const StoreCall* call = nullptr;
+  const StoreCall& call;
   Time since = 0;
   std::uint64_t number = 0;  // of its rank's requests
   StoreReply reply{};
@@ -27,9 +27,8 @@ class StoreService {
   // `run` is borrowed.
   explicit StoreService(Run& run) : run_(run), state_(run.options.store) {}
 
-  // The rank is about to park. `call` and the request stay the rank's own until it is served or gives up.
-  StoreRequest ask(Rank rank, const StoreCall& call);
-  void post(Rank rank, StoreRequest& request);
+  // The rank is about to park. The request and its call stay the rank's own until it is served or gives up.
+  void ask(Rank rank, StoreRequest& request);
   void give_up(Rank rank);
 
   // Serves all requests that can be served, repeatedly: a key that one rank sets may be what another waits for.

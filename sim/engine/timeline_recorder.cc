@@ -38,11 +38,6 @@ void TimelineRecorder::got_through(const check::GroupEvidence& group, const chec
                         slot.arrivals[static_cast<std::size_t>(member)], end));
 }
 
-void TimelineRecorder::abandoned(const check::GroupEvidence& group, const check::Slot& slot,
-                                 Rank group_rank) {
-  got_through(group, slot, group_rank, Span::open);
-}
-
 void TimelineRecorder::message(const check::GroupEvidence& group, const check::Message& message, Time end) {
   Span span = span_of(*group.members, message.op, message.seq, message.posted, end);
   const Rank peer = message.source >= 0 ? message.source : message.op.root;  // receives from any: the source
@@ -111,28 +106,24 @@ Span TimelineRecorder::span_of(const GroupMembers& group, const Op& op, std::int
 }
 
 void TimelineRecorder::computed(Rank rank, Time start, Time end, const std::string& remark) {
-  Span span;
-  span.start = start;
-  span.end = end;
-  span.rank = rank;
-  span.kind = Span::Kind::compute;
-  span.name = timeline_.intern("compute");
-  span.arguments = timeline_.intern(remark);
-  timeline_.add(span);
+  timeline_.add({.start = start,
+                 .end = end,
+                 .rank = rank,
+                 .kind = Span::Kind::compute,
+                 .name = timeline_.intern("compute"),
+                 .arguments = timeline_.intern(remark)});
 }
 
 void TimelineRecorder::ran(Rank rank, Stream stream, const Kernel& kernel, Time start, Time end,
                            const std::string& remark) {
-  Span span;
-  span.start = start;
-  span.end = end;
-  span.rank = rank;
-  span.kind = Span::Kind::compute;
-  span.stream = stream.id;
-  span.by_roofline = kernel.source == Kernel::Source::roofline;
-  span.name = timeline_.intern(kernel.name != nullptr ? kernel.name : "compute");
-  span.arguments = timeline_.intern(remark);
-  timeline_.add(span);
+  timeline_.add({.start = start,
+                 .end = end,
+                 .rank = rank,
+                 .kind = Span::Kind::compute,
+                 .by_roofline = kernel.source == Kernel::Source::roofline,
+                 .stream = stream.id,
+                 .name = timeline_.intern(kernel.name != nullptr ? kernel.name : "compute"),
+                 .arguments = timeline_.intern(remark)});
 }
 
 }  // namespace rollcall::sim

@@ -23,15 +23,13 @@ class TimelineRecorder {
   // such calls take, and what slowed this one down, if known.
   void finished(const check::GroupEvidence& group, const check::Slot& slot, Time end,
                 const std::string& remark = {});
-  // A member that got through while others were missing.
+  // A member that got through while others were missing, or died there (`end` is then Span::open).
   void got_through(const check::GroupEvidence& group, const check::Slot& slot, Rank member, Time end);
   void computed(Rank rank, Time start, Time end, const std::string& remark = {});
   // A kernel, of the rank's GPU.
   void ran(Rank rank, Stream stream, const Kernel& kernel, Time start, Time end,
            const std::string& remark = {});
   void step(Rank rank, Time start, std::int64_t number) { timeline_.add_step({start, rank, number}); }
-  // A member of a slot that is still collecting died in it.
-  void abandoned(const check::GroupEvidence& group, const check::Slot& slot, Rank group_rank);
   void message(const check::GroupEvidence& group, const check::Message& message, Time end);
   // A rank's host waits in a call about groups, or on the store, from `now` until it leaves.
   void entered(Rank rank, const GroupMembers& group, const Op& op, std::int64_t seq, Time now);

@@ -10,16 +10,16 @@ namespace rollcall::check {
 namespace {
 
 std::string exception_text(const Evidence& evidence, const RankStatus& status) {
-  if (status.exception < 0) {
+  const Exception* exception = evidence.exception_of(status);
+  if (exception == nullptr) {
     return {};
   }
-  const Exception& exception = evidence.exceptions[static_cast<std::size_t>(status.exception)];
-  return exception.message.empty() ? exception.type : exception.type + ": " + exception.message;
+  return exception->message.empty() ? exception->type : exception->type + ": " + exception->message;
 }
 
 // The exception that the rank ended with, or the keys it waits for.
 std::string detail_of(const Evidence& evidence, const RankStatus& status) {
-  const bool in_store = status.state == RankStatus::State::waiting && status.channel == Channel::store;
+  const bool in_store = status.waits() && status.channel == Channel::store;
   return in_store ? name_call(evidence, waiting_op(evidence, status), status.seq).key
                   : exception_text(evidence, status);
 }
@@ -30,11 +30,11 @@ using Key = std::tuple<RankStatus::State, GroupId, std::int64_t, std::int64_t, S
 
 Key key_of(const Evidence& evidence, const RankStatus& status) {
   Op op;
-  if (status.state == RankStatus::State::waiting) {
+  if (status.waits()) {
     op = waiting_op(evidence, status);
   }
   const Rank peer = is_point_to_point(op.kind) ? op.root : -1;
-  const bool in_slot = status.state == RankStatus::State::waiting && status.channel != Channel::store;
+  const bool in_slot = status.waits() && status.channel != Channel::store;
   return {status.state,  op.group,     in_slot ? status.seq : -1,
           status.inputs, op.scope,     op.kind,
           peer,          op.site.line, op.site.column,
@@ -43,10 +43,10 @@ Key key_of(const Evidence& evidence, const RankStatus& status) {
 
 RankClass open_class(const Evidence& evidence, const RankStatus& status) {
   RankClass result;
-  result.state = state_of(status);
+  result.state = status.state;
   result.inputs = status.inputs;
   result.exception = exception_text(evidence, status);
-  if (status.state == RankStatus::State::waiting) {
+  if (status.waits()) {
     result.call = name_call(evidence, waiting_op(evidence, status), status.seq);
     result.waits_for = RankSet::of(awaited(evidence, status));
     const GroupMatcher* matcher = matcher_of(evidence, status);
@@ -60,22 +60,6 @@ RankClass open_class(const Evidence& evidence, const RankStatus& status) {
 }
 
 }  // namespace
-
-RankClass::State state_of(const RankStatus& status) {
-  switch (status.state) {
-    case RankStatus::State::running:
-      return RankClass::State::running;
-    case RankStatus::State::waiting:
-      return RankClass::State::waiting;
-    case RankStatus::State::finished:
-      return RankClass::State::finished;
-    case RankStatus::State::raised:
-      return RankClass::State::raised;
-    case RankStatus::State::crashed:
-      return RankClass::State::crashed;
-  }
-  return RankClass::State::running;
-}
 
 std::vector<RankClass> classify(const Evidence& evidence) {
   std::map<Key, std::size_t> index;

@@ -12,6 +12,7 @@
 #include "sim/judge/judge_host.h"
 #include "sim/judge/judge_ranks.h"
 #include "sim/judge/key_owners.h"
+#include "sim/judge/suspects.h"
 #include "sim/match/naming.h"
 #include "sim/match/wait_graph.h"
 #include "sim/wording/phrasing.h"
@@ -22,20 +23,12 @@
 namespace rollcall::check {
 namespace {
 
-using State = RankStatus::State;
-
-const RankStatus& status_of(const Evidence& evidence, Rank rank) {
-  return evidence.ranks[static_cast<std::size_t>(rank)];
-}
-
-RankSet ranks_in(const Evidence& evidence, State state) {
-  RankSet ranks;
-  for (std::size_t rank = 0; rank < evidence.ranks.size(); ++rank) {
-    if (evidence.ranks[rank].state == state) {
-      ranks.insert(static_cast<Rank>(rank));
-    }
-  }
-  return ranks;
+// The first observation that is a mistake in itself. (A call on a group that the rank is not in is only a hint about
+// other mistakes.)
+const RankObservation* first_mistake(const Evidence& evidence) {
+  using Kind = Observation::Kind;
+  return first_observation(evidence, {Kind::check_failed, Kind::touched_early, Kind::foreign_root,
+                                      Kind::waited_again, Kind::dropped});
 }
 
 // A wrong value after mispaired calls is their result.
@@ -69,25 +62,17 @@ Place place_of(const Evidence& evidence, const BlockedSlot& slot) {
 RankSet gone_from(const Evidence& evidence, const BlockedSlot& slot) {
   RankSet gone;
   for (const Rank rank : slot.missing) {
-    if (status_of(evidence, rank).state != State::waiting) {
+    if (!evidence.status_of(rank).waits()) {
       gone.insert(rank);
     }
   }
   return gone;
 }
 
-bool any_failed(const Evidence& evidence, const RankSet& ranks) {
-  return std::ranges::any_of(ranks.to_vector(), [&](Rank rank) {
-    const State state = status_of(evidence, rank).state;
-    return state == State::raised || state == State::crashed;
-  });
-}
-
 RankSet failed_among(const Evidence& evidence, const RankSet& ranks) {
   RankSet failed;
   for (const Rank rank : ranks.to_vector()) {
-    const State state = status_of(evidence, rank).state;
-    if (state == State::raised || state == State::crashed) {
+    if (evidence.status_of(rank).has_failed()) {
       failed.insert(rank);
     }
   }
@@ -97,13 +82,14 @@ RankSet failed_among(const Evidence& evidence, const RankSet& ranks) {
 void blame_missing(const Evidence& evidence, const std::vector<BlockedSlot>& slots, const Blame& blame,
                    Finding& finding) {
   // A slot whose missing rank crashed explains more than one whose missing rank finished.
-  const auto crashed = std::ranges::find_if(
-      blame.slots, [&](std::size_t i) { return any_failed(evidence, gone_from(evidence, slots[i])); });
+  const auto crashed = std::ranges::find_if(blame.slots, [&](std::size_t i) {
+    return !failed_among(evidence, gone_from(evidence, slots[i])).empty();
+  });
   const BlockedSlot& slot = slots[crashed != blame.slots.end() ? *crashed : blame.slots.front()];
   const RankSet gone = gone_from(evidence, slot);
   finding.at = place_of(evidence, slot);
   finding.culprits = RankSet::of(blame.culprits);
-  if (any_failed(evidence, gone)) {
+  if (!failed_among(evidence, gone).empty()) {
     finding.kind = FindingKind::rank_crashed;
     finding.culprits = failed_among(evidence, finding.culprits);
     if (gave_up_in_store(evidence, finding.culprits)) {
@@ -171,8 +157,8 @@ MessagePair message_pair_of(const Evidence& evidence, const std::vector<BlockedS
   if (blame.slots.size() != 2) {
     return {};
   }
-  const RankStatus& one = status_of(evidence, slots[blame.slots[0]].waiting.front());
-  const RankStatus& other = status_of(evidence, slots[blame.slots[1]].waiting.front());
+  const RankStatus& one = evidence.status_of(slots[blame.slots[0]].waiting.front());
+  const RankStatus& other = evidence.status_of(slots[blame.slots[1]].waiting.front());
   if (!one.in_message() || !other.in_message() || one.group != other.group) {
     return {};
   }
@@ -218,10 +204,7 @@ void blame_cycle(const Evidence& evidence, const std::vector<BlockedSlot>& slots
   word_crossing(evidence, slots, blame, finding);
   if (blame.shortest.size() < blame.culprits.size()) {
     const RankSet shortest = RankSet::of(blame.shortest);
-    finding.suspects = blame.shortest;
-    const std::vector<Rank> others = difference(finding.culprits, shortest).to_vector();
-    finding.suspects.insert(finding.suspects.end(), others.begin(), others.end());
-    finding.suspicion = fmt::format("{} in the shortest cycle", with_verb(shortest, "is", "are"));
+    suspect(shortest, fmt::format("{} in the shortest cycle", with_verb(shortest, "is", "are")), finding);
   }
   const auto any_is = [&](auto&& test) {
     return std::ranges::any_of(blame.slots, [&](std::size_t i) { return test(slots[i]); });
@@ -270,19 +253,14 @@ Verdict judge_deadlock(const Evidence& evidence) {
   return deadlock;
 }
 
-bool says_exhausted(const Exception& exception) {
-  return exception.message.ends_with("exhausted all inputs.");
-}
-
 Verdict judge_failure(const Evidence& evidence) {
   RankFailed failed;
   Finding& finding = failed.finding;
   finding.kind = FindingKind::raised;
-  finding.culprits = failed_among(evidence, ranks_in(evidence, State::raised));
-  finding.culprits.insert(ranks_in(evidence, State::crashed));
+  finding.culprits = failed_among(evidence, RankSet::range(0, static_cast<Rank>(evidence.ranks.size()) - 1));
   RankSet exhausted;
   for (const Rank rank : finding.culprits.to_vector()) {
-    if (says_exhausted(evidence.exceptions[static_cast<std::size_t>(status_of(evidence, rank).exception)])) {
+    if (evidence.exception_of(evidence.status_of(rank))->message.ends_with("exhausted all inputs.")) {
       exhausted.insert(rank);
     }
   }
@@ -291,8 +269,7 @@ Verdict judge_failure(const Evidence& evidence) {
     finding.culprits = exhausted;
   }
   word_failure(evidence, finding);
-  const Exception& first =
-      evidence.exceptions[static_cast<std::size_t>(status_of(evidence, finding.culprits.first()).exception)];
+  const Exception& first = *evidence.exception_of(evidence.status_of(finding.culprits.first()));
   failed.exception = first.type + ": " + first.message;
   return failed;
 }
@@ -329,11 +306,6 @@ std::optional<Verdict> judge_first_event(const Evidence& evidence) {
   return std::nullopt;
 }
 
-bool any_in(const Evidence& evidence, State state) {
-  return std::ranges::any_of(evidence.ranks,
-                             [state](const RankStatus& status) { return status.state == state; });
-}
-
 // Adds the line that raised first.
 void say_where_raised(const Evidence& evidence, Verdict& verdict) {
   Finding* finding = finding_of(verdict);
@@ -363,22 +335,22 @@ Verdict judge_all(const Evidence& evidence) {
   if (evidence.limit) {
     return judge_limit(evidence);
   }
-  if (any_in(evidence, State::waiting)) {
+  if (std::ranges::any_of(evidence.ranks, &RankStatus::waits)) {
     return judge_deadlock(evidence);
   }
-  if (any_in(evidence, State::raised) || any_in(evidence, State::crashed)) {
+  if (std::ranges::any_of(evidence.ranks, &RankStatus::has_failed)) {
     return judge_failure(evidence);
   }
   if (evidence.mispairing) {
     return judge_mispairing(evidence);
   }
-  if (const RankObservation* update = first_stale_update(evidence)) {
+  if (const RankObservation* update = first_observation(evidence, {Observation::Kind::stale_gradient})) {
     return judge_observation(evidence, *update);
   }
   if (Verdict verdict = judge_open_calls(evidence); finding_of(verdict) != nullptr) {
     return verdict;
   }
-  if (const RankObservation* left = first_left_handle(evidence)) {
+  if (const RankObservation* left = first_observation(evidence, {Observation::Kind::left_unwaited})) {
     return judge_observation(evidence, *left);
   }
   return evidence.leaks.empty() ? Completed{} : judge_leaks(evidence);
@@ -386,15 +358,14 @@ Verdict judge_all(const Evidence& evidence) {
 
 // A rank that waits for the world to be destroyed is done with its program.
 bool waits_to_end(const RankStatus& status) {
-  return status.state == State::waiting && status.group == world_group && status.channel == Channel::destroy;
+  return status.waits() && status.group == world_group && status.channel == Channel::destroy;
 }
 
 // True if a rank waits in a call that a rank at the end of its program will not make, or gave up there and raised.
 bool any_is_left_behind(const Evidence& evidence) {
-  const bool gave_up =
-      evidence.timeout && (any_in(evidence, State::raised) || any_in(evidence, State::crashed));
+  const bool gave_up = evidence.timeout && std::ranges::any_of(evidence.ranks, &RankStatus::has_failed);
   return gave_up || std::ranges::any_of(evidence.ranks, [](const RankStatus& status) {
-           return status.state == State::waiting && !waits_to_end(status);
+           return status.waits() && !waits_to_end(status);
          });
 }
 
@@ -407,7 +378,7 @@ std::optional<std::vector<RankStatus>> with_the_ended_gone(const Evidence& evide
   }
   std::vector<RankStatus> ranks(evidence.ranks.begin(), evidence.ranks.end());
   for (RankStatus& status : ranks) {
-    status.state = waits_to_end(status) ? State::finished : status.state;
+    status.state = waits_to_end(status) ? RankStatus::State::finished : status.state;
   }
   return ranks;
 }

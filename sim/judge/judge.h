@@ -16,7 +16,6 @@ namespace rollcall::check {
 
 Verdict judge(const Evidence& evidence);
 
-RankClass::State state_of(const RankStatus& status);
 // The final state of every rank. Ranks in equal states form one class; classes are ordered by their first rank.
 std::vector<RankClass> classify(const Evidence& evidence);
 

@@ -14,20 +14,9 @@ bool is_store_timeout(std::string_view message) {
   return message == "Socket Timeout" || message.starts_with("wait timeout after ");
 }
 
-using State = RankStatus::State;
-
-State state_of(const Evidence& evidence, Rank rank) {
-  return evidence.ranks[static_cast<std::size_t>(rank)].state;
-}
-
-bool any_of(const Evidence& evidence, const RankSet& ranks, std::initializer_list<State> states) {
-  return std::ranges::any_of(ranks.to_vector(), [&](Rank rank) {
-    return std::ranges::find(states, state_of(evidence, rank)) != states.end();
-  });
-}
-
-RankSet everybody(const Evidence& evidence) {
-  return RankSet::range(0, static_cast<Rank>(evidence.ranks.size()) - 1);
+bool any_of(const Evidence& evidence, const RankSet& ranks, bool (RankStatus::*test)() const) {
+  return std::ranges::any_of(ranks.to_vector(),
+                             [&](Rank rank) { return (evidence.status_of(rank).*test)(); });
 }
 
 }  // namespace
@@ -55,9 +44,9 @@ std::optional<Verdict> judge_timeout(const Evidence& evidence) {
       never.insert(incident.late[i]);
     }
   }
-  const bool survived =
-      !any_of(evidence, everybody(evidence), {State::raised, State::crashed, State::waiting});
-  if (survived || any_of(evidence, never, {State::waiting})) {
+  const bool survived = std::ranges::none_of(
+      evidence.ranks, [](const RankStatus& status) { return status.has_failed() || status.waits(); });
+  if (survived || any_of(evidence, never, &RankStatus::waits)) {
     return std::nullopt;
   }
   if (incident.is_only_lateness && !never.empty()) {
@@ -72,10 +61,10 @@ std::optional<Verdict> judge_timeout(const Evidence& evidence) {
     word_late(evidence, incident, finding);
     return Race{finding};
   }
-  const bool failed = any_of(evidence, never, {State::raised, State::crashed});
+  const bool failed = any_of(evidence, never, &RankStatus::has_failed);
   finding.kind = failed ? FindingKind::rank_crashed : FindingKind::missing_participant;
   for (const Rank rank : never.to_vector()) {
-    if (!failed || state_of(evidence, rank) != State::finished) {
+    if (!failed || evidence.status_of(rank).state != RankStatus::State::finished) {
       finding.culprits.insert(rank);
     }
   }
@@ -105,11 +94,11 @@ namespace {
 
 // The rank that has deleted one of the keys that a rank waits for.
 std::optional<std::pair<Rank, std::string>> deleter_for(const Evidence& evidence, Rank waiting) {
-  const RankStatus& status = evidence.ranks[static_cast<std::size_t>(waiting)];
+  const RankStatus& status = evidence.status_of(waiting);
   if (evidence.key_deleters == nullptr || status.channel != Channel::store) {
     return std::nullopt;  // it receives from anyone, and nobody is left to send
   }
-  for (const std::string& key : evidence.store_waits[static_cast<std::size_t>(status.seq)].keys) {
+  for (const std::string& key : evidence.store_wait(status.seq).keys) {
     if (const auto found = evidence.key_deleters->find(key); found != evidence.key_deleters->end()) {
       return std::pair(found->second, key);
     }
@@ -138,9 +127,8 @@ void blame_for_key(const Evidence& evidence, const BlockedSlot& slot, const Rank
 
 bool gave_up_in_store(const Evidence& evidence, const RankSet& ranks) {
   return std::ranges::all_of(ranks.to_vector(), [&](Rank rank) {
-    const std::int32_t exception = evidence.ranks[static_cast<std::size_t>(rank)].exception;
-    return exception >= 0 &&
-           is_store_timeout(evidence.exceptions[static_cast<std::size_t>(exception)].message);
+    const Exception* exception = evidence.exception_of(evidence.status_of(rank));
+    return exception != nullptr && is_store_timeout(exception->message);
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/judge/suspects.h"
 #include "sim/match/naming.h"
 #include "sim/wording/wording_ranks.h"
 
@@ -135,9 +136,7 @@ Verdict judge_checks(const Evidence& evidence, const RankObservation& first) {
     suspect_contributors((*told)->what, finding);
   }
   const RankSet outside = outsiders(evidence);
-  if (!outside.empty()) {
-    finding.culprits.insert(outside);
-  }
+  finding.culprits.insert(outside);
   word_checks(wrong.values, outside, finding);
   return wrong;
 }
@@ -225,30 +224,11 @@ Verdict judge_roots(const Evidence& evidence, const RankObservation& first) {
 
 }  // namespace
 
-namespace {
-
-template <typename Test>
-const RankObservation* first_of(const Evidence& evidence, Test&& test) {
-  const auto found = std::ranges::find_if(
-      evidence.observations, [&](const RankObservation& observation) { return test(observation.what.kind); });
-  return found == evidence.observations.end() ? nullptr : &*found;
-}
-
-}  // namespace
-
-const RankObservation* first_mistake(const Evidence& evidence) {
-  return first_of(evidence, [](Kind kind) {
-    return kind == Kind::check_failed || kind == Kind::touched_early || kind == Kind::foreign_root ||
-           kind == Kind::waited_again || kind == Kind::dropped;
+const RankObservation* first_observation(const Evidence& evidence, std::initializer_list<Kind> kinds) {
+  const auto found = std::ranges::find_if(evidence.observations, [&](const RankObservation& observation) {
+    return std::ranges::find(kinds, observation.what.kind) != kinds.end();
   });
-}
-
-const RankObservation* first_stale_update(const Evidence& evidence) {
-  return first_of(evidence, [](Kind kind) { return kind == Kind::stale_gradient; });
-}
-
-const RankObservation* first_left_handle(const Evidence& evidence) {
-  return first_of(evidence, [](Kind kind) { return kind == Kind::left_unwaited; });
+  return found == evidence.observations.end() ? nullptr : &*found;
 }
 
 Verdict judge_observation(const Evidence& evidence, const RankObservation& first) {
@@ -335,9 +315,7 @@ void blame_leak(const Place& place, Finding& finding) {
   if (place.waiting.size() == place.missing.size()) {
     finding.tie = true;
     finding.culprits.insert(place.missing);
-    finding.suspects = place.waiting.to_vector();
-    const std::vector<Rank> others = place.missing.to_vector();
-    finding.suspects.insert(finding.suspects.end(), others.begin(), others.end());
+    suspect(place.waiting, {}, finding);
   }
 }
 

@@ -3,18 +3,16 @@
 // The judge's part about what ranks observed themselves: failed checks, tensors touched too early, roots
 // outside a group. Also about calls that no rank waits for.
 
+#include <initializer_list>
+
 #include "sim/match/evidence.h"
 #include "sim/report/verdict.h"
 
 namespace rollcall::check {
 
-// The first observation that is a mistake in itself; null if there is none. (A call on a group that the rank is not in
-// is only a hint about other mistakes.)
-const RankObservation* first_mistake(const Evidence& evidence);
-// The first joined rank that updated parameters with gradients that the others have replaced; null if there is none.
-const RankObservation* first_stale_update(const Evidence& evidence);
-// The first rank that never waited for an asynchronous call; null if there is none.
-const RankObservation* first_left_handle(const Evidence& evidence);
+// The first of these kinds; null if there is none.
+const RankObservation* first_observation(const Evidence& evidence,
+                                         std::initializer_list<Observation::Kind> kinds);
 // The verdict about an observation, with all ranks that made the same mistake.
 Verdict judge_observation(const Evidence& evidence, const RankObservation& first);
 

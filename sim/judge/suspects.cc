@@ -43,15 +43,6 @@ std::optional<Side> side_of(const std::vector<RankProgram>& programs, const Rank
   return std::nullopt;
 }
 
-// Makes `first` the likeliest suspects. The others keep their order.
-void suspect(const RankSet& first, const std::string& reason, Finding& finding) {
-  std::vector<Rank> others = finding.suspects.empty() ? finding.culprits.to_vector() : finding.suspects;
-  std::erase_if(others, [&](Rank rank) { return first.contains(rank); });
-  finding.suspects = first.to_vector();
-  finding.suspects.insert(finding.suspects.end(), others.begin(), others.end());
-  finding.suspicion = reason;
-}
-
 bool is_message_op(const std::string& op) { return op == "send" || op == "recv"; }
 
 // ---- The verdicts ----
@@ -245,6 +236,14 @@ std::vector<Rank> ranks_outside_the_store(const std::vector<Place>& cycle) {
 
 }  // namespace
 
+void suspect(const RankSet& first, const std::string& reason, Finding& finding) {
+  std::vector<Rank> others = finding.suspects.empty() ? finding.culprits.to_vector() : finding.suspects;
+  std::erase_if(others, [&](Rank rank) { return first.contains(rank); });
+  finding.suspects = first.to_vector();
+  finding.suspects.insert(finding.suspects.end(), others.begin(), others.end());
+  finding.suspicion = reason;
+}
+
 void blame_alone(const RankSet& ranks, Finding& finding) {
   finding.culprits = ranks;
   finding.tie = false;
@@ -256,7 +255,7 @@ std::vector<Rank> ranks_to_compare(const Verdict& verdict) {
   if (const auto* mismatch = std::get_if<Mismatch>(&verdict)) {
     RankSet ranks;
     for (const Variant& variant : mismatch->variants) {
-      ranks.insert(RankSet{variant.ranks.first()});
+      ranks.insert(variant.ranks.first());
     }
     return mismatch->finding.tie && mismatch->variants.size() == 2 ? ranks.to_vector() : std::vector<Rank>();
   }
@@ -272,11 +271,11 @@ std::vector<Rank> ranks_to_compare(const Verdict& verdict) {
   if (cycle.size() == 2) {
     ranks = {closing(cycle[0], cycle[1]).first(), closing(cycle[1], cycle[0]).first()};
     if (const RankSet others = bystanders(cycle[0], cycle[1]); !others.empty()) {
-      ranks.insert(RankSet{others.first()});
+      ranks.insert(others.first());
     }
   }
   if (is_even_miss(deadlock->finding)) {
-    ranks.insert(RankSet{deadlock->finding.at->waiting.first()});
+    ranks.insert(deadlock->finding.at->waiting.first());
   }
   return ranks.to_vector();
 }

@@ -9,6 +9,7 @@
 // It needs the calls that each rank would make if every call completed at once. A simulator can find out; for a
 // recorded job the calls up to the hang serve (RankProgram::is_whole), and rules that look ahead stay silent.
 
+#include <string>
 #include <vector>
 
 #include "sim/match/outlook.h"
@@ -19,6 +20,8 @@ namespace rollcall::check {
 // The ranks whose programs would help; empty if the verdict needs no help.
 std::vector<Rank> ranks_to_compare(const Verdict& verdict);
 
+// Makes `first` the likeliest suspects. The others keep their order.
+void suspect(const RankSet& first, const std::string& reason, Finding& finding);
 // Blames these ranks and nobody else: what made others suspect no longer counts.
 void blame_alone(const RankSet& ranks, Finding& finding);
 

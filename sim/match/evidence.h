@@ -18,6 +18,7 @@
 #include "sim/match/message_matcher.h"
 #include "sim/report/finding_kinds.h"
 #include "sim/report/rank_set.h"
+#include "sim/report/report.h"
 
 namespace rollcall::check {
 
@@ -29,7 +30,7 @@ inline constexpr std::size_t group_channel_count = 5;  // the store belongs to n
 Channel channel_of(OpKind kind);
 
 struct RankStatus {
-  enum class State : std::uint8_t { running, waiting, finished, raised, crashed };
+  using State = RankClass::State;
 
   State state = State::running;
   GroupId group = 0;  // waiting: in which slot
@@ -41,7 +42,18 @@ struct RankStatus {
   MessageId message = no_message;  // waiting: in this send or receive, and not in a slot
   std::int32_t exception = -1;     // raised, crashed: index into Evidence::exceptions
 
+  bool waits() const { return state == State::waiting; }
+  bool has_failed() const { return state == State::raised || state == State::crashed; }
   bool in_message() const { return message != no_message; }
+
+  // The rank blocks in slot `number` of a group, or in its message with that number.
+  void wait_in(GroupId in, Rank member, std::int64_t number, MessageId in_message = no_message) {
+    state = State::waiting;
+    group = in;
+    group_rank = member;
+    seq = number;
+    message = in_message;
+  }
 };
 
 struct Exception {
@@ -157,6 +169,14 @@ struct Evidence {
   const KeyDeleters* key_deleters = nullptr;                   // may be null
   std::span<const std::vector<std::vector<Rank>>> rank_lists;  // by the number that calls about groups carry
   std::span<const Leak> leaks;                                 // by GroupId; empty unless asked for
+
+  const RankStatus& status_of(Rank rank) const { return ranks[static_cast<std::size_t>(rank)]; }
+  // What the rank ended with; null if it was no exception.
+  const Exception* exception_of(const RankStatus& status) const {
+    return status.exception < 0 ? nullptr : &exceptions[static_cast<std::size_t>(status.exception)];
+  }
+  // In `seq`, the status of a rank in the store has the number of its wait.
+  const StoreWait& store_wait(std::int64_t seq) const { return store_waits[static_cast<std::size_t>(seq)]; }
 };
 
 }  // namespace rollcall::check

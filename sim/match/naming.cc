@@ -70,7 +70,7 @@ Call name_call(const Evidence& evidence, const Op& op, std::int64_t seq) {
     call.ranks = lists_text(evidence.rank_lists[static_cast<std::size_t>(op.numel)]);
   }
   if (is_about_store(op.kind)) {
-    call.key = fmt::format("{}", fmt::join(evidence.store_waits[static_cast<std::size_t>(seq)].keys, ", "));
+    call.key = fmt::format("{}", fmt::join(evidence.store_wait(seq).keys, ", "));
   }
   return call;
 }
@@ -80,7 +80,7 @@ Op waiting_op(const Evidence& evidence, const RankStatus& status) {
     return evidence.groups[status.group].messages->at(status.message).op;
   }
   if (status.channel == Channel::store) {
-    return evidence.store_waits[static_cast<std::size_t>(status.seq)].op;
+    return evidence.store_wait(status.seq).op;
   }
   const GroupMatcher& matcher = *matcher_of(evidence, status);
   const Slot* slot = matcher.find(status.seq);
@@ -89,7 +89,7 @@ Op waiting_op(const Evidence& evidence, const RankStatus& status) {
 }
 
 Call name_waiting_call(const Evidence& evidence, Rank rank) {
-  const RankStatus& status = evidence.ranks[static_cast<std::size_t>(rank)];
+  const RankStatus& status = evidence.status_of(rank);
   return name_call(evidence, waiting_op(evidence, status), status.seq);
 }
 
@@ -100,9 +100,8 @@ std::vector<Rank> possible_setters(const Evidence& evidence, const RankStatus& w
   std::vector<Rank> ranks;
   for (std::size_t rank = 0; rank < evidence.ranks.size(); ++rank) {
     const RankStatus& status = evidence.ranks[rank];
-    const bool same_wait = status.state == RankStatus::State::waiting && status.channel == Channel::store &&
-                           evidence.store_waits[static_cast<std::size_t>(status.seq)].keys ==
-                               evidence.store_waits[static_cast<std::size_t>(waiting.seq)].keys;
+    const bool same_wait = status.waits() && status.channel == Channel::store &&
+                           evidence.store_wait(status.seq).keys == evidence.store_wait(waiting.seq).keys;
     if (!same_wait) {
       ranks.push_back(static_cast<Rank>(rank));
     }

@@ -71,8 +71,8 @@ void RunNotes::give_up(Time at, Rank rank, const RankStatus& place, const Op& op
   incident.op.tensors = {};  // they may be gone when this is read
   const auto waits_there = [&](Rank other) {
     const RankStatus& status = ranks[static_cast<std::size_t>(other)];
-    return status.state == RankStatus::State::waiting && !status.in_message() &&
-           status.channel == place.channel && status.group == place.group && status.seq == place.seq;
+    return status.waits() && !status.in_message() && status.channel == place.channel &&
+           status.group == place.group && status.seq == place.seq;
   };
   const std::vector<Rank>& members = groups_[place.group].members->ranks;
   for (std::size_t member = 0; member < members.size(); ++member) {

@@ -33,7 +33,7 @@ bool takes_from_anyone(const Evidence& evidence, const RankStatus& status) {
 
 NodeKey key_of(const Evidence& evidence, const RankStatus& status) {
   if (status.channel == Channel::store) {
-    return {0, Channel::store, 0, -1, evidence.store_waits[static_cast<std::size_t>(status.seq)].keys};
+    return {0, Channel::store, 0, -1, evidence.store_wait(status.seq).keys};
   }
   if (takes_from_anyone(evidence, status)) {
     return {status.group, status.channel, 0, anyone, {}};
@@ -41,12 +41,10 @@ NodeKey key_of(const Evidence& evidence, const RankStatus& status) {
   return {status.group, status.channel, status.seq, status.in_message() ? status.group_rank : Rank{-1}, {}};
 }
 
-bool is_waiting(const RankStatus& status) { return status.state == RankStatus::State::waiting; }
-
 void link(const Evidence& evidence, const NodeIndex& index, BlockedSlot& slot) {
   for (const Rank rank : slot.missing) {
-    const RankStatus& status = evidence.ranks[static_cast<std::size_t>(rank)];
-    if (is_waiting(status)) {
+    const RankStatus& status = evidence.status_of(rank);
+    if (status.waits()) {
       slot.next.push_back(index.at(key_of(evidence, status)));
     }
   }
@@ -149,7 +147,7 @@ void blame_cycles(const std::vector<BlockedSlot>& slots, Blame& blame) {
 std::vector<BlockedSlot> blocked_slots(const Evidence& evidence) {
   NodeIndex index;
   for (const RankStatus& status : evidence.ranks) {
-    if (is_waiting(status)) {
+    if (status.waits()) {
       index.try_emplace(key_of(evidence, status), 0);
     }
   }
@@ -160,7 +158,7 @@ std::vector<BlockedSlot> blocked_slots(const Evidence& evidence) {
   }
   for (std::size_t rank = 0; rank < evidence.ranks.size(); ++rank) {
     const RankStatus& status = evidence.ranks[rank];
-    if (!is_waiting(status)) {
+    if (!status.waits()) {
       continue;
     }
     BlockedSlot& blocked = slots[index.at(key_of(evidence, status))];
@@ -205,16 +203,13 @@ std::vector<RankStatus> with_the_hopeful_at_work(const Evidence& evidence,
 }
 
 Blame find_blame(const Evidence& evidence, const std::vector<BlockedSlot>& slots) {
-  const auto state_of = [&](Rank rank) { return evidence.ranks[static_cast<std::size_t>(rank)].state; };
-  const auto is_gone = [&](Rank rank) { return state_of(rank) != RankStatus::State::waiting; };
+  const auto is_gone = [&](Rank rank) { return !evidence.status_of(rank).waits(); };
   // One rank has to set a key, but it is unknown which. Ranks that ended normally may have had nothing to do with it,
   // as long as another rank still waits.
   const auto may_be_well = [&](const BlockedSlot& slot) {
     return slot.channel == Channel::store && !std::ranges::all_of(slot.missing, is_gone) &&
-           std::ranges::none_of(slot.missing, [&](Rank rank) {
-             return state_of(rank) == RankStatus::State::raised ||
-                    state_of(rank) == RankStatus::State::crashed;
-           });
+           std::ranges::none_of(slot.missing,
+                                [&](Rank rank) { return evidence.status_of(rank).has_failed(); });
   };
   Blame blame;
   Slots mixed;  // they miss ranks that wait elsewhere, too

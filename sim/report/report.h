@@ -19,7 +19,7 @@ namespace rollcall {
 
 // Ranks in the same state, shown as one line.
 struct RankClass {
-  enum class State { finished, waiting, raised, crashed, running };
+  enum class State : std::uint8_t { finished, waiting, raised, crashed, running };
 
   RankSet ranks;
   State state = State::finished;
