@@ -19,10 +19,6 @@ using Json = nlohmann::ordered_json;
 
 Checkpoint::Checkpoint(std::string file, std::string search)
     : file_(std::move(file)), search_(std::move(search)) {
-  read();
-}
-
-void Checkpoint::read() {
   std::ifstream in(file_, std::ios::binary);
   if (!in) {
     return;

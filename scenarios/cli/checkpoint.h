@@ -23,8 +23,6 @@ class Checkpoint {
   std::vector<scenario::NamedResult> results() const;
 
  private:
-  void read();
-
   std::string file_;
   std::string search_;
   std::map<std::uint32_t, std::string> results_;  // by part

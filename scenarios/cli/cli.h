@@ -12,7 +12,7 @@
 #include <variant>
 #include <vector>
 
-#include "scenarios/cli/terminal/progress_wish.h"
+#include "scenarios/program/units.h"
 #include "sim/c10d/op.h"
 #include "viz/base/text_style.h"
 
@@ -161,7 +161,6 @@ struct CommandLine {
   viz::ColorChoice color = viz::ColorChoice::automatic;
   std::string output;     // a file instead of standard output; may be empty
   bool progress = false;  // also without a terminal
-  ProgressWish progress_wish() const { return {detail == viz::TextStyle::Detail::quiet, progress}; }
 
   std::string file;                   // run, compare; init: the repository, may be empty
   std::string other;                  // compare: the second of two runs; may be empty
@@ -189,6 +188,15 @@ struct CommandLine {
 // Returns the CommandLine, or the exit code if there is nothing left to do, as after --help and --version.
 // Throws UsageError.
 std::variant<CommandLine, ExitCode> parse(int argc, const char* const* argv);
+
+// Returns the value of an option. Throws UsageError, which begins with `option`, if it could not be read, or is less than
+// `least`: then `complaint` says what it must be.
+std::int64_t at_least(std::int64_t least, const scenario::Quantity& read, const std::string& option,
+                      std::string_view complaint);
+
+// Runs a whole command, and turns errors into one line and an exit code. Throws nothing, and needs no memory to report
+// that memory has run out. An exception that is thrown where none may be thrown ends the process in the same way.
+ExitCode guarded(int argc, const char* const* argv) noexcept;
 
 // The commands. Results go where the command line says, remarks to standard error. They throw
 // UsageError and viz::OutputError.
@@ -224,8 +232,7 @@ void remark(std::string_view text) noexcept;
 // For commands: writes `text` to --output or standard output.
 void emit(const CommandLine& line, const std::string& text);
 // Decides by --color, the environment, and the output: standard output, or another stream.
-bool wants_color(const CommandLine& line);
-bool wants_color(const CommandLine& line, int stream);
+bool wants_color(const CommandLine& line, int stream = 1);
 // The same for a whole report, which is also no wider than the terminal that it is written to.
 viz::TextStyle text_style(const CommandLine& line);
 

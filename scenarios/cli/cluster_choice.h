@@ -45,8 +45,6 @@ struct ToldStep {
 };
 // Throws UsageError if a --report does not exist. Call it before anything runs.
 void require_pages(const CommandLine& line);
-// The same for --trace and --trace-dir.
-void require_traces(const CommandLine& line, Rank world_size);
 void tell_step(const CommandLine& line, const ToldStep& told);
 
 // Returns `as_it_is`, and a row for each --what-if: the scenario of `tree` is changed, run, and measured by `measure`.

@@ -10,9 +10,9 @@
 #include "scenarios/cli/cli.h"
 #include "scenarios/cli/output_files.h"
 #include "scenarios/cli/report_files.h"
-#include "scenarios/cli/report_writers.h"
 #include "scenarios/cli/terminal/interruption.h"
 #include "scenarios/cli/terminal/progress.h"
+#include "scenarios/cli/traces.h"
 #include "scenarios/cli/watched_run.h"
 #include "scenarios/format/scenario.h"
 #include "scenarios/run/explore_scenario.h"
@@ -21,7 +21,6 @@
 #include "scenarios/variants/what_if_table.h"
 #include "viz/base/write_file.h"
 #include "viz/json/json_report.h"
-#include "viz/text/text_report.h"
 
 namespace rollcall::cli {
 namespace {
@@ -108,7 +107,7 @@ ExitCode explore_schedules(const CommandLine& line) {
   scenario::ExploreScenarioOptions options = options_of(line);
   const std::vector<ReportFile> reports = report_files(line, page_kinds());
   require_files_of_their_own(line, reports, {only_file(line)});
-  Progress progress(line.progress_wish(), "exploring");
+  Progress progress(line, "exploring");
   const scenario::Scenario loaded = load_explored(line, progress);
   const Interruption interruption;
   options.search.interrupted = &interruption.flag();
@@ -119,8 +118,7 @@ ExitCode explore_schedules(const CommandLine& line) {
   };
   const Report report = scenario::explore(loaded, options);
   progress.clear();
-  emit(line,
-       line.format == Format::json ? viz::json_report(report) : viz::text_report(report, text_style(line)));
+  emit(line, output_of(line, report, {}));
   write_reports(line, reports, writers_of(report));
   remember(loaded, report);
   return code_of(report);
@@ -142,7 +140,7 @@ ExitCode explore_in_parts(const CommandLine& line) {
   if (options.search.shard.count > 1) {
     throw UsageError("--checkpoint already divides the search into parts; leave out --shard");
   }
-  Progress progress(line.progress_wish(), "exploring");
+  Progress progress(line, "exploring");
   const scenario::Scenario loaded = load_explored(line, progress);
   Checkpoint checkpoint(line.explore.checkpoint, search_phrase(line, options));
   const Interruption interruption;
@@ -174,7 +172,7 @@ ExitCode explore_in_parts(const CommandLine& line) {
 
 ExitCode explore_disturbances(const CommandLine& line) {
   const Interruption interruption;
-  Progress progress(line.progress_wish(), "disturbing the scenario");
+  Progress progress(line, "disturbing the scenario");
   const scenario::WhatIf found = scenario::what_if(
       only_file(line),
       {.seed = line.seed,

@@ -1,4 +1,4 @@
-#include "scenarios/cli/guarded.h"
+#include "scenarios/cli/cli.h"
 
 #include <atomic>
 #include <cstdlib>
@@ -11,18 +11,50 @@
 
 #include <fmt/core.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include "real/rank/backend_entry.h"
 #include "real/rank/sockets.h"
-#include "scenarios/cli/errors.h"
-#include "scenarios/compare/result_file.h"
 #include "scenarios/json/diagnostic.h"
+#include "scenarios/record/script_run.h"
 #include "scenarios/variants/minimize.h"
 #include "viz/base/write_file.h"
 
 namespace rollcall::cli {
 
 namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json json_of(const scenario::Diagnostic& diagnostic) {
+  Json object = {{"file", diagnostic.file}};
+  if (diagnostic.line > 0) {  // otherwise it is about the file as a whole
+    object["line"] = diagnostic.line;
+    object["column"] = diagnostic.column;
+  }
+  object["pointer"] = diagnostic.pointer;
+  object["message"] = diagnostic.message;
+  if (!diagnostic.suggestion.empty()) {
+    object["suggestion"] = diagnostic.suggestion;
+  }
+  return object;
+}
+
+// Shows what is wrong with a scenario file: as text on standard error; with --format json as an object on standard output,
+// in place of the report:
+//   { "schema_version": 1, "errors": [ { "file", "line", "column", "pointer", "message", "suggestion" } ] }
+void show_diagnostics(const CommandLine& line, const scenario::InvalidScenario& error) {
+  if (line.format == Format::text) {
+    remark(error.what());
+    return;
+  }
+  Json errors = Json::array();
+  for (const scenario::Diagnostic& diagnostic : error.diagnostics()) {
+    errors.push_back(json_of(diagnostic));
+  }
+  const Json object = {{"schema_version", 1}, {"errors", std::move(errors)}};
+  emit(line, object.dump(2, ' ', true, Json::error_handler_t::replace) + "\n");
+}
 
 ExitCode run(int argc, const char* const* argv) {
   const auto parsed = parse(argc, argv);
@@ -67,8 +99,6 @@ ExitCode explain_exception() noexcept {
     return fail(ExitCode::invalid, "error", error.what());
   } catch (const viz::OutputError& error) {
     return fail(ExitCode::invalid, "error", error.what());
-  } catch (const compare::InvalidResult& error) {
-    return fail(ExitCode::invalid, "error", error.what());
   } catch (const scenario::NothingToMinimize& error) {
     return fail(ExitCode::invalid, "error", error.what());
   } catch (
@@ -77,6 +107,8 @@ ExitCode explain_exception() noexcept {
   } catch (const real::Unavailable& error) {
     remark({"rollcall: not possible here: ", error.what()});
     return ExitCode::unavailable;
+  } catch (const scenario::NoTorch& error) {
+    return fail(ExitCode::unavailable, "not possible here", error.what());
   } catch (const real::Disconnected& error) {
     return fail(ExitCode::invalid, "error", error.what());
   } catch (const std::bad_alloc&) {

@@ -17,8 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr const char* default_folder = "scenarios";
-
 struct Entry {
   std::string address;
   std::string file;
@@ -26,15 +24,6 @@ struct Entry {
   std::string verdict;
   std::string kind;  // may be empty
 };
-
-// The paths to search. Empty without a PATH if there is no default folder.
-std::vector<std::string> selection(const CommandLine& line) {
-  if (!line.paths.empty()) {
-    return line.paths;
-  }
-  return fs::is_directory(default_folder) ? std::vector<std::string>{default_folder}
-                                          : std::vector<std::string>{};
-}
 
 Entry read_entry(const std::string& address) {
   const scenario::Scenario loaded = scenario::load_scenario(address);
@@ -77,11 +66,10 @@ std::string json_of(const std::vector<Entry>& entries) {
 }  // namespace
 
 // Lists the scenarios that can be read, and reports the others.
-ExitCode list_scenarios(const CommandLine& line) try {
-  const std::vector<std::string> paths = selection(line);
+ExitCode list_scenarios(const CommandLine& line) {
   std::vector<Entry> entries;
   bool all_valid = true;
-  for (const scenario::Collected& each : scenario::collect(paths)) {
+  for (const scenario::Collected& each : scenario::collect(line.paths)) {
     try {
       entries.push_back(read_entry(each.one.parameters.empty() ? each.one.file : each.one.address()));
     } catch (const scenario::InvalidScenario& error) {
@@ -90,19 +78,17 @@ ExitCode list_scenarios(const CommandLine& line) try {
     }
   }
   if (entries.empty() && all_valid) {
+    const bool has_folder = fs::is_directory(scenario::default_folder);
     const std::string where =
-        paths.empty()
-            ? fmt::format("there is no directory '{}' here; name a file or a directory", default_folder)
-            : fmt::format("no scenario files in {}", fmt::join(paths, ", "));
+        !line.paths.empty() ? fmt::format("no scenario files in {}", fmt::join(line.paths, ", "))
+        : has_folder        ? fmt::format("no scenario files in {}", scenario::default_folder)
+                            : fmt::format("there is no directory '{}' here; name a file or a directory",
+                                          scenario::default_folder);
     remark("rollcall: nothing selected: " + where);
     return ExitCode::nothing_selected;
   }
   emit(line, line.format == Format::json ? json_of(entries) : text_of(entries));
   return all_valid ? ExitCode::as_expected : ExitCode::invalid;
-} catch (const scenario::NotFound& error) {
-  throw UsageError(error.what());
-} catch (const fs::filesystem_error& error) {
-  throw UsageError(fmt::format("cannot list '{}': {}", error.path1().string(), error.code().message()));
 }
 
 }  // namespace rollcall::cli

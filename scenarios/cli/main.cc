@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "real/process/process.h"
-#include "scenarios/cli/guarded.h"
+#include "scenarios/cli/cli.h"
 #include "scenarios/cli/terminal/progress.h"
 #include "viz/base/write_file.h"
 

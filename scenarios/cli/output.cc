@@ -56,8 +56,6 @@ std::string_view environment(const char* name) {
 
 }  // namespace
 
-bool wants_color(const CommandLine& line) { return wants_color(line, STDOUT_FILENO); }
-
 bool wants_color(const CommandLine& line, int stream) {
   const bool is_terminal = line.output.empty() && ::isatty(stream) == 1;
   return viz::wants_color(line.color, {.is_terminal = is_terminal,

@@ -246,9 +246,9 @@ void count_tokens(std::int64_t tokens_per_step, std::vector<predict::VariantRow>
 ExitCode predict_scenario(const CommandLine& line) {
   const PredictArguments& arguments = line.predict;
   require_pages(line);
-  Progress progress(line.progress_wish(), "starting");
+  Progress progress(line, "starting");
   Scenario loaded = load_watched(arguments.subject, progress, {.brings_cluster = !arguments.cluster.empty()});
-  require_traces(line, loaded.options.world_size);
+  traced_run(line.trace, loaded.options.world_size);  // throws before it runs, not after
   const Report report = run_on_cluster(arguments, loaded, arguments.cluster);
   const viz::RunProfile profile = viz::profile_of(report);
   const std::vector<predict::VariantRow> rows = predicted_rows(
@@ -346,11 +346,6 @@ void put_on_cluster(Scenario& loaded, const cost::Cluster& cluster) {
 }
 
 void require_pages(const CommandLine& line) { report_files(line, page_kinds()); }
-
-void require_traces(const CommandLine& line, Rank world_size) {
-  trace_options(line.trace, world_size);
-  check_trace_directory(line.trace, world_size);
-}
 
 void tell_step(const CommandLine& line, const ToldStep& told) {
   const bool has_variants = told.variants.rows.size() > 1;

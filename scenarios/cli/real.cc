@@ -9,24 +9,15 @@
 
 #include "real/backends/backends.h"
 #include "scenarios/cli/output_files.h"
-#include "scenarios/cli/report_writers.h"
+#include "scenarios/cli/report_files.h"
 #include "scenarios/cli/traces.h"
 #include "scenarios/compare/times.h"
 #include "scenarios/program/units.h"
 #include "viz/base/write_file.h"
-#include "viz/json/json_report.h"
 #include "viz/rows/phrases.h"
 
 namespace rollcall::cli {
 namespace {
-
-Duration deadline_of(const CommandLine& line) {
-  const scenario::Quantity parsed = scenario::parse_duration(line.real.deadline);
-  if (!parsed.value || *parsed.value <= 0) {
-    throw UsageError(fmt::format("--deadline: {}", parsed.value ? "must be longer than 0" : parsed.problem));
-  }
-  return *parsed.value;
-}
 
 // The place that the launcher gave this process, if the user says that there is a launcher.
 std::optional<real::LaunchedRank> launched_by(const CommandLine& line) {
@@ -84,7 +75,8 @@ RealScenario load_for_real_ranks(const CommandLine& line, std::optional<Rank> ra
   const std::string backend(real::find_backend(line.real.backend, as_written.options.world_size).name);
   return {scenario::load_scenario(line.file, {.world_size = ranks, .backend = backend}),
           {.backend = backend,
-           .deadline = deadline_of(line),
+           .deadline = at_least(1, scenario::parse_duration(line.real.deadline), "--deadline",
+                                "must be longer than 0"),
            .time_scale = line.real.time_scale,
            .timeline = wants_timeline(line.trace)},
           as_written.options.backend};
@@ -111,8 +103,7 @@ ExitCode run_on_real_ranks(const CommandLine& line) {
   const std::optional<real::LaunchedRank> launched = launched_by(line);
   RealScenario loaded =
       load_for_real_ranks(line, launched ? std::optional(launched->world_size) : line.real.ranks);
-  const viz::TraceOptions traced = trace_options(line.trace, loaded.scenario.options.world_size);
-  check_trace_directory(line.trace, loaded.scenario.options.world_size);
+  const viz::TraceOptions traced = traced_run(line.trace, loaded.scenario.options.world_size);
   loaded.options.timeline = loaded.options.timeline || wants_timeline(reports);
   remark_on_limits(line, loaded);
   const sim::Options& options = loaded.scenario.options;
@@ -131,7 +122,7 @@ ExitCode run_on_real_ranks(const CommandLine& line) {
                        viz::count_phrase(run->log.refused, "connection"),
                        run->log.refused == 1 ? "was" : "were"));
   }
-  emit(line, line.format == Format::json ? viz::json_report(report) : text_of(line, report, traced));
+  emit(line, output_of(line, report, traced));
   write_traces(line, report, traced);
   write_reports(line, reports, writers_of(report));
   keep_times(line, *run, options.ranks_per_host, about_times);

@@ -2,14 +2,23 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <ostream>
 #include <sstream>
 
 #include <fmt/format.h>
 
+#include "scenarios/format/version.h"
 #include "scenarios/json/suggest.h"
 #include "sim/base/expects.h"
 #include "viz/base/write_file.h"
+#include "viz/ci/github.h"
+#include "viz/ci/junit.h"
+#include "viz/ci/sarif.h"
+#include "viz/ci/test_json.h"
+#include "viz/html/html_overview.h"
+#include "viz/html/html_report.h"
+#include "viz/json/json_report.h"
 
 namespace rollcall::cli {
 
@@ -50,6 +59,18 @@ void write_report(const CommandLine& line, const ReportFile& file, const ReportW
   }
 }
 
+// The kinds that are the same for one run and for several.
+ReportWriters ci_writers(const viz::TestRun& run) {
+  return {{"junit", [&run](std::ostream& out) { viz::junit_report(run, out); }},
+          {"sarif", [&run](std::ostream& out) { out << viz::sarif_report(run, std::string(version())); }},
+          {"github", [&run](std::ostream& out) { out << viz::github_annotations(run); }}};
+}
+
+ReportWriters joined(ReportWriters first, ReportWriters second) {
+  first.insert(first.end(), std::make_move_iterator(second.begin()), std::make_move_iterator(second.end()));
+  return first;
+}
+
 }  // namespace
 
 std::span<const std::string_view> run_kinds() { return kinds_of_runs; }
@@ -72,6 +93,21 @@ bool wants_timeline(const std::vector<ReportFile>& files) {
 std::string file_of(std::string_view kind, const std::vector<ReportFile>& files) {
   const auto found = std::ranges::find(files, kind, &ReportFile::kind);
   return found == files.end() ? "" : found->file;
+}
+
+ReportWriters writers_of(const Report& report) {
+  return {{"html", [&report](std::ostream& out) { viz::html_report(report, out); }},
+          {"json", [&report](std::ostream& out) { out << viz::json_report(report); }}};
+}
+
+ReportWriters writers_of(const Report& report, const viz::TestRun& run) {
+  return joined(writers_of(report), ci_writers(run));
+}
+
+ReportWriters writers_of(const viz::TestRun& run) {
+  return joined({{"html", [&run](std::ostream& out) { viz::html_overview(run, out); }},
+                 {"json", [&run](std::ostream& out) { out << viz::test_json(run); }}},
+                ci_writers(run));
 }
 
 void write_reports(const CommandLine& line, const std::vector<ReportFile>& files,

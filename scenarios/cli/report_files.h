@@ -1,7 +1,6 @@
 #pragma once
 
-// Reports in files, in addition to the command's output: --report KIND=FILE, any number of times. report_writers.h and
-// the commands write the kinds.
+// Reports in files, in addition to the command's output: --report KIND=FILE, any number of times.
 
 #include <functional>
 #include <iosfwd>
@@ -12,6 +11,8 @@
 #include <vector>
 
 #include "scenarios/cli/cli.h"
+#include "sim/report/report.h"
+#include "viz/ci/test_outcome.h"
 
 namespace rollcall::cli {
 
@@ -22,6 +23,13 @@ struct ReportFile {
 
 // The writers by kind. They write to the stream.
 using ReportWriters = std::vector<std::pair<std::string_view, std::function<void(std::ostream&)>>>;
+
+// Writers of every kind, which borrow their arguments. For one run: page_kinds().
+ReportWriters writers_of(const Report& report);
+// For one run, which is also given as the test run `run`: run_kinds().
+ReportWriters writers_of(const Report& report, const viz::TestRun& run);
+// For several runs: run_kinds().
+ReportWriters writers_of(const viz::TestRun& run);
 
 // The kinds for runs of scenarios, and for commands that have no run to report, or more than one.
 std::span<const std::string_view> run_kinds();

@@ -6,7 +6,7 @@
 #include <fmt/core.h>
 
 #include "scenarios/cli/output_files.h"
-#include "scenarios/cli/report_writers.h"
+#include "scenarios/cli/report_files.h"
 #include "scenarios/cli/terminal/progress.h"
 #include "scenarios/cli/traces.h"
 #include "scenarios/cli/watched_run.h"
@@ -14,7 +14,6 @@
 #include "scenarios/run/runner.h"
 #include "scenarios/test/judge_case.h"
 #include "scenarios/test/timestamp.h"
-#include "viz/json/json_report.h"
 
 namespace rollcall::cli {
 
@@ -55,18 +54,16 @@ ExitCode run_scenario(const CommandLine& line) {
   const std::vector<ReportFile> reports = report_files(line, run_kinds());
   require_files_of_their_own(line, reports, {line.file});
   try {
-    Progress progress(line.progress_wish(), "starting");
+    Progress progress(line, "starting");
     const scenario::Scenario loaded = load_watched(line.file, progress);
-    const viz::TraceOptions traced = trace_options(line.trace, loaded.options.world_size);
-    check_trace_directory(line.trace, loaded.options.world_size);
+    const viz::TraceOptions traced = traced_run(line.trace, loaded.options.world_size);
     const bool timeline = wants_timeline(line.trace) || wants_timeline(reports);
     const Report report = scenario::run(loaded, {.seed = line.seed,
                                                  .timeline = timeline,
                                                  .schedule = schedule_of(line),
                                                  .tries_repairs = !line.no_repair});
     progress.say("writing the report");
-    const std::string text =
-        line.format == Format::json ? viz::json_report(report) : text_of(line, report, traced);
+    const std::string text = output_of(line, report, traced);
     progress.clear();
     emit(line, text);
     write_traces(line, report, traced);

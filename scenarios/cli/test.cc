@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "scenarios/cli/output_files.h"
-#include "scenarios/cli/report_writers.h"
+#include "scenarios/cli/report_files.h"
 #include "scenarios/cli/terminal/progress.h"
 #include "scenarios/program/units.h"
 #include "scenarios/test/collect.h"
@@ -51,28 +51,10 @@ void listen_for_interrupts() {
   handler_before = old.sa_handler;
 }
 
-template <typename Parse>
-std::int64_t quantity(Parse parse, std::string_view option, const std::string& text) {
-  const scenario::Quantity read = parse(text);
-  if (!read.value || *read.value <= 0) {
-    throw UsageError(fmt::format("{}: {}", option, read.value ? "must be greater than 0" : read.problem));
-  }
-  return *read.value;
-}
-
 scenario::KeywordExpression expression(std::string_view option, const std::string& text) try {
   return scenario::KeywordExpression(text);
 } catch (const scenario::BadExpression& error) {
   throw UsageError(fmt::format("{}: {}", option, error.what()));
-}
-
-// The cases to run, in order. Throws UsageError.
-std::vector<scenario::Collected> collected(const std::vector<std::string>& paths) try {
-  return scenario::collect(paths);
-} catch (const scenario::NotFound& error) {
-  throw UsageError(error.what());
-} catch (const fs::filesystem_error& error) {
-  throw UsageError(fmt::format("cannot list '{}': {}", error.path1().string(), error.code().message()));
 }
 
 struct Chosen {
@@ -83,11 +65,7 @@ struct Chosen {
 Chosen choose(const CommandLine& line) {
   const scenario::KeywordExpression keywords = expression("-k", line.test.keywords);
   const scenario::KeywordExpression tags = expression("-m", line.test.tags);
-  std::vector<std::string> paths = line.paths;
-  if (paths.empty() && fs::is_directory("scenarios")) {
-    paths.emplace_back("scenarios");
-  }
-  std::vector<scenario::Collected> all = collected(paths);
+  const std::vector<scenario::Collected> all = scenario::collect(line.paths);
   const std::size_t count = all.size();
   scenario::Selection selection{keywords, tags, {}};
   std::vector<scenario::Collected> cases = scenario::select(all, selection);
@@ -110,7 +88,7 @@ void put_known_first(const std::vector<scenario::StoredFailure>& known,
 }
 
 ExitCode nothing_selected(const CommandLine& line, std::size_t deselected) {
-  const std::string where = line.paths.empty() && !fs::is_directory("scenarios")
+  const std::string where = line.paths.empty() && !fs::is_directory(scenario::default_folder)
                                 ? "there is no directory 'scenarios' here; name a file or a directory"
                             : deselected == 1 ? "the only scenario does not match -k and -m"
                             : deselected > 0
@@ -147,8 +125,9 @@ scenario::TestOptions options_of(const CommandLine& line, const std::vector<Repo
                    .verbose = line.detail == viz::TextStyle::Detail::verbose};
   options.limits.jobs =
       static_cast<int>(test.jobs > 0 ? test.jobs : std::max(1U, std::thread::hardware_concurrency()));
-  options.limits.time = quantity(scenario::parse_duration, "--timeout", test.timeout);
-  options.limits.memory_bytes = quantity(scenario::parse_bytes, "--memory", test.memory);
+  constexpr const char* too_small = "must be greater than 0";
+  options.limits.time = at_least(1, scenario::parse_duration(test.timeout), "--timeout", too_small);
+  options.limits.memory_bytes = at_least(1, scenario::parse_bytes(test.memory), "--memory", too_small);
   options.failures_max = test.stop_at_first ? 1 : test.failures_max;
   return options;
 }
@@ -196,7 +175,7 @@ class Printer {
  public:
   Printer(const CommandLine& line, std::size_t count)
       : line_(line),
-        progress_(line.progress_wish(), "starting"),
+        progress_(line, "starting"),
         count_(count),
         is_quiet_(line.format == Format::json || line.detail == viz::TextStyle::Detail::quiet),
         lists_all_(!is_shown(line) || line.detail == viz::TextStyle::Detail::verbose),

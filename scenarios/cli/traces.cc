@@ -13,6 +13,7 @@
 #include "scenarios/program/units.h"
 #include "viz/base/gzip_stream.h"
 #include "viz/base/write_file.h"
+#include "viz/json/json_report.h"
 #include "viz/text/text_report.h"
 #include "viz/text/timeline_chart.h"
 #include "viz/traces/chrome_trace.h"
@@ -98,7 +99,10 @@ bool wants_timeline(const TraceArguments& arguments) {
   return !arguments.files.empty() || !arguments.directory.empty() || arguments.chart;
 }
 
-std::string text_of(const CommandLine& line, const Report& report, const viz::TraceOptions& options) {
+std::string output_of(const CommandLine& line, const Report& report, const viz::TraceOptions& options) {
+  if (line.format == Format::json) {
+    return viz::json_report(report);
+  }
   const bool color = wants_color(line);
   std::string text = viz::text_report(report, text_style(line));
   if (line.trace.chart) {
@@ -127,7 +131,8 @@ viz::TraceOptions trace_options(const TraceArguments& arguments, Rank world_size
   return options;
 }
 
-void check_trace_directory(const TraceArguments& arguments, Rank world_size) {
+viz::TraceOptions traced_run(const TraceArguments& arguments, Rank world_size) {
+  viz::TraceOptions options = trace_options(arguments, world_size);
   std::error_code missing;  // then there are no old files
   for (fs::directory_iterator it(arguments.directory, missing), end; !missing && it != end;
        it.increment(missing)) {
@@ -141,6 +146,7 @@ void check_trace_directory(const TraceArguments& arguments, Rank world_size) {
                       arguments.directory, name));
     }
   }
+  return options;
 }
 
 void write_traces(const CommandLine& line, const Report& report, const viz::TraceOptions& options) {

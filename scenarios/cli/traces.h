@@ -12,15 +12,15 @@ namespace rollcall::cli {
 
 bool wants_timeline(const TraceArguments& arguments);
 
-// A run's report for the terminal, followed by the chart if it is requested.
-std::string text_of(const CommandLine& line, const Report& report, const viz::TraceOptions& options);
+// A run's report, in the wanted format; as text it is followed by the chart if that is requested.
+std::string output_of(const CommandLine& line, const Report& report, const viz::TraceOptions& options);
 
 // The part that the arguments select, in a world of that size. Throws UsageError. Call it before anything
 // runs.
 viz::TraceOptions trace_options(const TraceArguments& arguments, Rank world_size);
-
-// Throws UsageError if the directory has files of a run with other ranks: readers would mix the two.
-void check_trace_directory(const TraceArguments& arguments, Rank world_size);
+// The same for a command that runs something. Throws UsageError also if the directory has files of a run with other
+// ranks: readers would mix the two.
+viz::TraceOptions traced_run(const TraceArguments& arguments, Rank world_size);
 
 // Writes the files, and says so on standard error unless `line` is quiet. Throws viz::OutputError.
 void write_traces(const CommandLine& line, const Report& report, const viz::TraceOptions& options);

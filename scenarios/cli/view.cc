@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -49,13 +48,13 @@ Page page_of_trace(const std::vector<std::string>& paths) try {
 }
 
 Page page_of_run(const CommandLine& line, const std::string& path) {
-  Progress progress(line.progress_wish(), "reading " + path);
+  Progress progress(line, "reading " + path);
   auto run = std::make_shared<const Report>(load_report(path, progress));
   return [run](std::ostream& out) { viz::html_report(*run, out); };
 }
 
 Page page_of_two(const CommandLine& line, const std::string& first, const std::string& second) {
-  Progress progress(line.progress_wish(), "reading " + first);
+  Progress progress(line, "reading " + first);
   auto before = std::make_shared<const compare::SimulatedRun>(load_run(first, progress));
   auto after = std::make_shared<const compare::SimulatedRun>(load_run(second, progress));
   return [before, after](std::ostream& out) {
@@ -65,44 +64,34 @@ Page page_of_two(const CommandLine& line, const std::string& first, const std::s
   };
 }
 
-// The kinds of pages.
-enum class PageKind : std::uint8_t { run, dumps, trace };
-
-PageKind page_kind_of(const std::string& path) {
-  switch (const Subject subject = subject_of(path)) {
-    case Subject::dumps:
-      return PageKind::dumps;
-    case Subject::trace:
-      return PageKind::trace;
-    case Subject::scenario:
-    case Subject::report:
-      return PageKind::run;
-    case Subject::page:
-      throw UsageError(fmt::format("'{}' is already a page; open it in a browser", path));
-    case Subject::scenarios:
-    case Subject::script:
-    case Subject::nothing:
-    case Subject::times:
-      throw UsageError(fmt::format("'{}' is {}", path, advice_on(subject, path)));
+// What its page shows: dumps, a trace, or a run, which a report has as well.
+Subject shown_subject(const std::string& path) {
+  const Subject subject = subject_of(path);
+  if (subject == Subject::page) {
+    throw UsageError(fmt::format("'{}' is already a page; open it in a browser", path));
   }
-  return PageKind::run;
+  if (subject == Subject::scenario || subject == Subject::report) {
+    return Subject::scenario;
+  }
+  if (subject != Subject::dumps && subject != Subject::trace) {
+    throw UsageError(fmt::format("'{}' is {}", path, advice_on(subject, path)));
+  }
+  return subject;
 }
 
 // Several paths are one job's dumps or traces; two runs are compared.
 Page page_of(const CommandLine& line) {
   const std::vector<std::string>& paths = line.paths;
-  const PageKind kind = page_kind_of(paths.front());
-  const auto is_other = [kind](const std::string& path) { return page_kind_of(path) != kind; };
+  const Subject subject = shown_subject(paths.front());
+  const auto is_other = [subject](const std::string& path) { return shown_subject(path) != subject; };
   if (const auto other = std::ranges::find_if(paths, is_other); other != paths.end()) {
     throw UsageError(fmt::format("'{}' and '{}' are of different kinds", paths.front(), *other));
   }
-  switch (kind) {
-    case PageKind::dumps:
-      return page_of_dumps(line, paths);
-    case PageKind::trace:
-      return page_of_trace(paths);
-    case PageKind::run:
-      break;
+  if (subject == Subject::dumps) {
+    return page_of_dumps(line, paths);
+  }
+  if (subject == Subject::trace) {
+    return page_of_trace(paths);
   }
   if (paths.size() > 2) {
     throw UsageError("view takes one run, or two to compare; more were given");

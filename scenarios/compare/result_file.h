@@ -14,8 +14,8 @@
 namespace rollcall::compare {
 
 // The file is not a result file. The message names the file and what is wrong.
-struct InvalidResult : std::runtime_error {
-  using std::runtime_error::runtime_error;
+struct InvalidResult : std::invalid_argument {
+  using std::invalid_argument::invalid_argument;
 };
 
 struct Circumstances {

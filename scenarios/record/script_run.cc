@@ -290,7 +290,7 @@ ScriptRun run_script(const ScriptOptions& options, Answers answers) {
   if (real::Interrupts::pending() != 0) {
     return {{}, {}, true};
   }
-  throw NoTorch(tried);
+  throw NoTorch(fmt::format("no Python with torch.distributed (tried {}); choose one with --python", tried));
 }
 
 traces::ScriptRecord run_live(const std::vector<std::string>& command, const std::string& records,

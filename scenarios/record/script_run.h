@@ -37,7 +37,7 @@ struct ScriptOptions {
   std::string records{};       // the folder to keep the ranks' records in; empty: they are not kept
 };
 
-// Thrown if there is no Python with torch.
+// Thrown if there is no Python with torch. The message is for the user.
 struct NoTorch : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -61,6 +61,24 @@ std::vector<Collected> collect_file(const std::string& path) {
   return found;
 }
 
+// Every file below `folder` that looks like a scenario, sorted.
+std::vector<std::string> scenario_files_in(const std::string& folder) {
+  std::vector<std::string> files;
+  const auto end = fs::recursive_directory_iterator();
+  for (auto entry = fs::recursive_directory_iterator(folder); entry != end; ++entry) {
+    if (entry->is_directory() && is_hidden(entry->path())) {
+      entry.disable_recursion_pending();  // .git, .rollcall
+      continue;
+    }
+    const std::string name = entry->path().filename().string();
+    if (entry->is_regular_file() && name.ends_with(".json") && !name.ends_with(".schema.json")) {
+      files.push_back(entry->path().lexically_normal().generic_string());
+    }
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
 std::vector<Collected> collect_folder(const std::string& folder) {
   std::vector<Collected> found;
   for (const std::string& file : scenario_files_in(folder)) {
@@ -79,24 +97,10 @@ bool has_keyword(const Case& one, const std::string& word) {
 
 }  // namespace
 
-std::vector<std::string> scenario_files_in(const std::string& folder) {
-  std::vector<std::string> files;
-  const auto end = fs::recursive_directory_iterator();
-  for (auto entry = fs::recursive_directory_iterator(folder); entry != end; ++entry) {
-    if (entry->is_directory() && is_hidden(entry->path())) {
-      entry.disable_recursion_pending();  // .git, .rollcall
-      continue;
-    }
-    const std::string name = entry->path().filename().string();
-    if (entry->is_regular_file() && name.ends_with(".json") && !name.ends_with(".schema.json")) {
-      files.push_back(entry->path().lexically_normal().generic_string());
-    }
+std::vector<Collected> collect(const std::vector<std::string>& paths) try {
+  if (paths.empty() && fs::is_directory(default_folder)) {
+    return collect_folder(default_folder);
   }
-  std::ranges::sort(files);
-  return files;
-}
-
-std::vector<Collected> collect(const std::vector<std::string>& paths) {
   std::vector<Collected> all;
   std::set<std::string> known;
   for (const std::string& path : paths) {
@@ -108,6 +112,8 @@ std::vector<Collected> collect(const std::vector<std::string>& paths) {
     }
   }
   return all;
+} catch (const fs::filesystem_error& error) {
+  throw NotFound(fmt::format("cannot list '{}': {}", error.path1().string(), error.code().message()));
 }
 
 std::vector<Collected> select(std::vector<Collected> all, const Selection& selection) {

@@ -12,9 +12,9 @@
 
 namespace rollcall::scenario {
 
-// Thrown if a requested file or case does not exist. The text is one line, for the user.
-struct NotFound : std::runtime_error {
-  using std::runtime_error::runtime_error;
+// Thrown if a requested file or case does not exist, or a folder cannot be listed. The text is one line, for the user.
+struct NotFound : std::invalid_argument {
+  using std::invalid_argument::invalid_argument;
 };
 
 // A case, or a file that cannot be read: then there is only its name, and the reason.
@@ -24,7 +24,8 @@ struct Collected {
 };
 
 // Returns scenario files below folders, and files as they are, each with its cases; sorted below a folder, otherwise in
-// the order of the paths, without duplicates. Throws NotFound for paths and cases that do not exist.
+// the order of the paths, without duplicates. No paths: those in the default folder, if it exists. Throws NotFound.
+inline constexpr const char* default_folder = "scenarios";
 std::vector<Collected> collect(const std::vector<std::string>& paths);
 
 struct Selection {
@@ -35,8 +36,5 @@ struct Selection {
 
 // Returns the selected ones. A file that cannot be read can only be selected by its path.
 std::vector<Collected> select(std::vector<Collected> all, const Selection& selection);
-
-// Returns every file below `folder` that looks like a scenario, sorted. Throws std::filesystem::filesystem_error.
-std::vector<std::string> scenario_files_in(const std::string& folder);
 
 }  // namespace rollcall::scenario

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "scenarios/cli/guarded.h"
+#include "scenarios/cli/cli.h"
 #include "tests/allocation/failing_new.h"
 #include "tests/catch.h"
 #include "tests/folder.h"

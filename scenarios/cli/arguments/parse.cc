@@ -21,6 +21,7 @@
 #include "scenarios/format/cases.h"
 #include "scenarios/format/version.h"
 #include "scenarios/json/suggest.h"
+#include "scenarios/program/units.h"
 #include "scenarios/run/shell_word.h"
 #include "sim/cost/presets.h"
 #include "viz/base/text_style.h"
@@ -353,6 +354,14 @@ std::variant<CommandLine, ExitCode> parse_command(int argc, const char* const* a
 }
 
 }  // namespace
+
+std::int64_t at_least(std::int64_t least, const scenario::Quantity& read, const std::string& option,
+                      std::string_view complaint) {
+  if (!read.value || *read.value < least) {
+    throw UsageError(fmt::format("{}: {}", option, read.value ? complaint : read.problem));
+  }
+  return *read.value;
+}
 
 CommandTree command_tree() {
   CommandLine line;

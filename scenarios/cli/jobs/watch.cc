@@ -167,12 +167,8 @@ watch::WatchOptions watch_options(const CommandLine& line) {
     options.page_port = static_cast<std::uint16_t>(line.watch.page_port);
   }
   if (!line.watch.after.empty()) {
-    const scenario::Quantity after = scenario::parse_duration(line.watch.after);
-    if (!after.value || *after.value < 100 * millisecond) {
-      throw UsageError(fmt::format("--after {}: {}", line.watch.after,
-                                   after.value ? "must be at least 100ms" : after.problem));
-    }
-    options.stall.after = *after.value;
+    options.stall.after = at_least(100 * millisecond, scenario::parse_duration(line.watch.after),
+                                   "--after " + line.watch.after, "must be at least 100ms");
   }
   return options;
 }

@@ -2,7 +2,6 @@
 // times on a cluster.
 
 #include <algorithm>
-#include <filesystem>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
@@ -10,6 +9,7 @@
 #include "scenarios/cli/cli.h"
 #include "scenarios/cli/cluster_choice.h"
 #include "scenarios/cli/scripts/record.h"
+#include "scenarios/cli/traces.h"
 #include "scenarios/format/scenario.h"
 #include "scenarios/predict/script_prediction.h"
 #include "scenarios/run/runner.h"
@@ -45,15 +45,7 @@ ExitCode predict_script(const CommandLine& line) {
   require_pages(line);
   const cost::Cluster cluster = asked_cluster(line.predict, cluster_of(line.predict.cluster)).cluster;
   const scenario::OrderedJson named = cluster_in_scenario(line.predict.cluster);
-  scenario::ScriptRun done;
-  try {
-    done = run_recorded(recording_of(line, cluster), false);
-  } catch (const scenario::NoTorch& missing) {
-    say_no_torch(missing);
-    return ExitCode::unavailable;
-  } catch (const std::filesystem::filesystem_error& problem) {
-    throw UsageError(problem.what());
-  }
+  const scenario::ScriptRun done = run_recorded(recording_of(line, cluster), false);
   if (done.was_interrupted) {
     remark("rollcall: interrupted");
     return ExitCode::interrupted;
@@ -78,7 +70,7 @@ ExitCode predict_script(const CommandLine& line) {
   }
   put_on_cluster(loaded, cluster);
   loaded.options.residuals = line.predict.residuals;
-  require_traces(line, loaded.options.world_size);
+  traced_run(line.trace, loaded.options.world_size);  // throws before it runs, not after
   const Report report = scenario::run(loaded, {.timeline = true});
   const predict::ScriptPrediction prediction = predict::script_prediction(report, record);
   const predict::PredictedScript predicted{prediction, report, record, cluster, line.predict.tokens_per_step};

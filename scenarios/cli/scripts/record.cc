@@ -15,7 +15,6 @@
 #include "scenarios/cli/cluster_choice.h"
 #include "scenarios/cli/output_files.h"
 #include "scenarios/cli/report_files.h"
-#include "scenarios/cli/report_writers.h"
 #include "scenarios/cli/scripts/record.h"
 #include "scenarios/cli/subject.h"
 #include "scenarios/cli/traces.h"
@@ -25,7 +24,6 @@
 #include "scenarios/record/script_run.h"
 #include "sim/diagnose/installed_code.h"
 #include "viz/base/write_file.h"
-#include "viz/json/json_report.h"
 
 namespace rollcall::cli {
 namespace {
@@ -59,12 +57,9 @@ scenario::ScriptOptions script_options(const CommandLine& line, bool timeline) {
   options.sampled = line.record.sampled.value_or(0);
   options.arguments.assign(line.paths.begin() + 1, line.paths.end());
   options.python = line.record.python;
-  const scenario::Quantity patience = scenario::parse_duration(line.record.patience);
-  if (!patience.value || *patience.value < millisecond) {
-    throw UsageError(fmt::format("--patience {}: {}", line.record.patience,
-                                 patience.value ? "must be at least 1ms" : patience.problem));
-  }
-  options.patience = std::chrono::milliseconds(*patience.value / millisecond);
+  const Duration patience = at_least(millisecond, scenario::parse_duration(line.record.patience),
+                                     "--patience " + line.record.patience, "must be at least 1ms");
+  options.patience = std::chrono::milliseconds(patience / millisecond);
   options.timeline = timeline;
   return options;
 }
@@ -106,13 +101,7 @@ std::string doubt_about(const traces::ScriptRecord& alone) {
 
 }  // namespace
 
-void say_no_torch(const scenario::NoTorch& missing) {
-  remark(fmt::format(
-      "rollcall: not possible here: no Python with torch.distributed (tried {}); choose one with --python",
-      missing.what()));
-}
-
-ScriptRun run_recorded(const CommandLine& line, bool timeline) {
+ScriptRun run_recorded(const CommandLine& line, bool timeline) try {
   if (line.paths.empty() && !line.record.records.empty()) {
     if (!std::filesystem::is_directory(line.record.records)) {
       throw UsageError(fmt::format("--records {}: is not a folder", line.record.records));
@@ -144,6 +133,8 @@ ScriptRun run_recorded(const CommandLine& line, bool timeline) {
   remark(fmt::format("rollcall: {}: running it again with all ranks in the simulator", doubt));
   options.says_that_it_pretends = false;  // already done
   return run_script(options, Answers::simulator);
+} catch (const std::filesystem::filesystem_error& problem) {
+  throw UsageError(problem.what());
 }
 
 namespace {
@@ -272,19 +263,12 @@ void say_problems(const ScriptRun& run, const RecordedScript& recorded) {
 
 namespace {
 
-viz::TraceOptions traced_as_asked(const CommandLine& line, Rank world_size) {
-  viz::TraceOptions traced = trace_options(line.trace, world_size);
-  check_trace_directory(line.trace, world_size);
-  return traced;
-}
-
 // Writes the report. -o is used for the scenario.
 void write_report(const CommandLine& line, const std::vector<ReportFile>& files, const Report& report) {
-  const viz::TraceOptions traced = traced_as_asked(line, report.world_size);
+  const viz::TraceOptions traced = traced_run(line.trace, report.world_size);
   CommandLine for_report = line;
   for_report.output.clear();
-  emit(for_report,
-       line.format == Format::json ? viz::json_report(report) : text_of(for_report, report, traced));
+  emit(for_report, output_of(for_report, report, traced));
   write_traces(line, report, traced);
   write_reports(line, files, writers_of(report));
 }
@@ -300,7 +284,7 @@ ExitCode record_script(const CommandLine& line) {
     throw UsageError("--timeline prints text; leave out --format json");
   }
   if (line.record.world_size) {
-    traced_as_asked(line, *line.record.world_size);  // throws before the script runs, not after
+    traced_run(line.trace, *line.record.world_size);  // throws before the script runs, not after
   }
   if (line.record.kernels && line.predict.cluster.empty()) {
     throw UsageError("--kernels needs --cluster, such as h100-8: how long a kernel takes depends on the GPU");
@@ -309,15 +293,7 @@ ExitCode record_script(const CommandLine& line) {
   if (line.record.kernels) {
     cluster = cluster_in_scenario(line.predict.cluster);
   }
-  ScriptRun done;
-  try {
-    done = run_recorded(line, timeline);
-  } catch (const scenario::NoTorch& missing) {
-    say_no_torch(missing);
-    return ExitCode::unavailable;
-  } catch (const std::filesystem::filesystem_error& problem) {
-    throw UsageError(problem.what());
-  }
+  const ScriptRun done = run_recorded(line, timeline);
   if (done.was_interrupted && done.record.ranks.empty()) {
     remark("rollcall: interrupted");
     return ExitCode::interrupted;

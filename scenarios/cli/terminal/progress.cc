@@ -10,6 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "scenarios/cli/cli.h"
 #include "sim/engine/simulate.h"
 #include "viz/base/text_style.h"
 #include "viz/rows/phrases.h"
@@ -48,11 +49,12 @@ std::string cut(std::string text, std::size_t width) {
 
 }  // namespace
 
-Progress::Progress(ProgressWish wish, std::string what) : what_(std::move(what)) {
+Progress::Progress(const CommandLine& line, std::string what) : what_(std::move(what)) {
   const bool has_terminal = ::isatty(STDERR_FILENO) == 1;
-  place_ = has_terminal && (wish.is_wanted || !wish.is_quiet) ? Place::terminal
-           : wish.is_wanted                                   ? Place::log
-                                                              : Place::nowhere;
+  const bool is_quiet = line.detail == viz::TextStyle::Detail::quiet;
+  place_ = has_terminal && (line.progress || !is_quiet) ? Place::terminal
+           : line.progress                              ? Place::log
+                                                        : Place::nowhere;
   if (is_watched()) {
     artist_ = std::jthread([this](const std::stop_token& over) { draw_at_times(over); });
   }
