@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/base/expects.h"
 #include "sim/diagnose/dump_case.h"
 #include "sim/diagnose/dump_compare.h"
 #include "sim/diagnose/dump_habits.h"
@@ -17,30 +18,12 @@ namespace rollcall::check {
 
 namespace {
 
-using Debts = std::vector<std::pair<Rank, std::size_t>>;
-
 class AbsenceJudge {
  public:
-  AbsenceJudge(const DumpCase& job, const Debts& debts) : job_(job) {
-    for (const auto& [rank, node] : debts) {
-      absent_.insert(rank);
-    }
-  }
+  AbsenceJudge(const DumpCase& job, RankSet absent) : job_(job), absent_(std::move(absent)) {}
 
   Diagnosis judge_idle() {
-    Diagnosis diagnosis;
-    const WaitNode& node = telling_node(absent_);
-    if (const RankSet strayed = ranks_that_left_out_messages(); !strayed.empty()) {
-      unrecorded_messages(strayed, diagnosis);
-    } else if (is_lone_call()) {
-      lone_call(node, diagnosis);
-    } else if (const RankSet outsiders = without_group(); !outsiders.empty()) {
-      partial_subgroup(outsiders, diagnosis);
-    } else if (!went_elsewhere(node, diagnosis) && !went_past_message(node, diagnosis) &&
-               !left_out_earlier(node, diagnosis)) {
-      keep_who_stopped_first();
-      stuck_host(telling_node(absent_), diagnosis);
-    }
+    Diagnosis diagnosis = explain_idle();
     add_unknown(diagnosis);
     doubt_messages(diagnosis);
     return diagnosis;
@@ -50,11 +33,8 @@ class AbsenceJudge {
     if (const RankSet gone = difference(absent_, alive_ranks(job_.view.job.facts)); !gone.empty()) {
       absent_ = gone;  // the others lost their dumps only
     }
-    Diagnosis diagnosis;
     const WaitNode& node = telling_node(absent_);
-    diagnosis.finding.kind = FindingKind::crashed_rank;
-    diagnosis.finding.culprits = absent_;
-    diagnosis.confidence = Confidence::medium;
+    Diagnosis diagnosis = diagnosis_of(FindingKind::crashed_rank, Confidence::medium, absent_);
     set_place(job_, node, absent_, diagnosis);
     diagnosis.finding.headline = fmt::format("{} left no dump, and all other ranks wait for {}",
                                              ranks_phrase(absent_), is_plural(absent_) ? "them" : "it");
@@ -69,7 +49,8 @@ class AbsenceJudge {
         fmt::format("every wait leads to {}; no other rank owes a call", ranks_phrase(absent_)));
     diagnosis.would_settle.push_back(
         fmt::format("the log of {}, or the dump if it was only lost", ranks_phrase(absent_)));
-    if (job_.view.job.is_known_to_hang && missing_facts_about(absent_)) {
+    const RankSet ended = ranks_with(job_.view.job.facts, {LogFact::Kind::ended, LogFact::Kind::exited});
+    if (job_.view.job.is_known_to_hang && !ended.meets(absent_)) {
       say_unobserved(diagnosis);
     }
     if (node.ranks.size() < absent_.size()) {  // then the few may have made a call that the job does not have
@@ -88,12 +69,26 @@ class AbsenceJudge {
   }
 
  private:
-  // Nothing says that their processes have ended.
-  bool missing_facts_about(const RankSet& ranks) const {
-    return std::ranges::none_of(job_.view.job.facts, [&](const LogFact& fact) {
-      return (fact.kind == LogFact::Kind::ended || fact.kind == LogFact::Kind::exited) &&
-             fact.ranks.meets(ranks);
-    });
+  Diagnosis explain_idle() {
+    const WaitNode& node = telling_node(absent_);
+    if (const RankSet strayed = ranks_that_left_out_messages(); !strayed.empty()) {
+      return unrecorded_messages(strayed);
+    }
+    if (is_lone_call()) {
+      return lone_call(node);
+    }
+    if (const RankSet outsiders = without_group(); !outsiders.empty()) {
+      return partial_subgroup(outsiders);
+    }
+    using Judge = std::optional<Diagnosis> (AbsenceJudge::*)(const WaitNode& node) const;
+    for (const Judge judge :
+         {&AbsenceJudge::went_elsewhere, &AbsenceJudge::went_past_message, &AbsenceJudge::left_out_earlier}) {
+      if (std::optional<Diagnosis> diagnosis = (this->*judge)(node)) {
+        return *std::move(diagnosis);
+      }
+    }
+    keep_who_stopped_first();
+    return stuck_host(telling_node(absent_));
   }
 
   // The job is alive, and so may these ranks be.
@@ -135,19 +130,13 @@ class AbsenceJudge {
   // True if all waiting ranks wait in one call that more ranks have left out: the waiting ones do what the
   // others do not. Stacks that show the others in their own code say that they have not come yet.
   bool is_lone_call() const {
-    RankSet waiting;
-    for (const WaitNode& node : job_.waits.nodes) {
-      waiting.insert(ranks_of(node));
-    }
-    return job_.waits.nodes.size() == 1 && waiting.size() < absent_.size() &&
+    return job_.waits.nodes.size() == 1 && job_.waits.node_of.size() < absent_.size() &&
            !ranks_in_no_call(job_.view.job.facts).contains(absent_);
   }
 
-  void lone_call(const WaitNode& node, Diagnosis& diagnosis) const {
+  Diagnosis lone_call(const WaitNode& node) const {
+    Diagnosis diagnosis = diagnosis_of(FindingKind::extra_collective, Confidence::medium, ranks_of(node));
     Finding& finding = diagnosis.finding;
-    diagnosis.finding.kind = FindingKind::extra_collective;
-    diagnosis.confidence = Confidence::medium;
-    finding.culprits = ranks_of(node);
     set_place(job_, node, absent_, diagnosis);
     finding.headline =
         fmt::format("{} alone made {}", ranks_phrase(finding.culprits), call_phrase(finding.at->call));
@@ -160,6 +149,7 @@ class AbsenceJudge {
     finding.advice = "make the call on all ranks or on none: look for a branch on the rank around it";
     diagnosis.alternatives = {FindingKind::stuck_host};
     doubt_start(diagnosis);
+    return diagnosis;
   }
 
   // Ranks that wait in a call that they always made after a certain number of messages, and this time after another
@@ -178,42 +168,32 @@ class AbsenceJudge {
 
   static bool breaks_with_its_messages(const RankOps& ops, const DumpOp& op) {
     const DumpRecord& here = ops.record_of(op);
-    std::size_t times = 0;
-    bool is_first = true;  // the first record, for which the messages before it are unknown
-    std::uint32_t usual = 0;
+    std::vector<std::uint32_t> before;  // each earlier one of these calls: how many messages before it
     for (const DumpOp& earlier : ops.ops) {
       const DumpRecord& record = ops.record_of(earlier);
       if (&earlier == &op) {
         break;
       }
-      if (record.group != here.group || record.call != here.call || record.stack != here.stack) {
-        continue;
+      if (record.group == here.group && record.call == here.call && record.stack == here.stack) {
+        before.push_back(record.unrecorded);
       }
-      if (is_first) {
-        is_first = false;
-        continue;
-      }
-      if (times > 0 && record.unrecorded != usual) {
-        return false;
-      }
-      usual = record.unrecorded;
-      ++times;
     }
-    return times >= 2 && usual != here.unrecorded;
+    // The messages before the first one are unknown.
+    return before.size() > 2 && before.back() != here.unrecorded &&
+           std::all_of(before.begin() + 1, before.end(),
+                       [&before](std::uint32_t count) { return count == before.back(); });
   }
 
   bool has_lines(const RankOps& ops) const {
-    return std::any_of(ops.dump->records.begin(), ops.dump->records.end(), [this](const DumpRecord& record) {
+    return std::ranges::any_of(ops.dump->records, [this](const DumpRecord& record) {
       return !job_.view.job.stacks[record.stack].empty();
     });
   }
 
-  void unrecorded_messages(const RankSet& strayed, Diagnosis& diagnosis) const {
+  Diagnosis unrecorded_messages(const RankSet& strayed) const {
+    Diagnosis diagnosis = diagnosis_of(FindingKind::p2p_mismatch, Confidence::medium, strayed);
     Finding& finding = diagnosis.finding;
-    diagnosis.finding.kind = FindingKind::p2p_mismatch;
-    diagnosis.confidence = Confidence::medium;
     diagnosis.alternatives = {FindingKind::stuck_host};
-    finding.culprits = strayed;
     if (!has_lines(*job_.view.ops_of(strayed.first()))) {  // calls of other lines look like the same call
       diagnosis.confidence = Confidence::low;
       diagnosis.would_settle.emplace_back("dumps with stacks: torch's pickles have them, its JSON has none");
@@ -230,6 +210,7 @@ class AbsenceJudge {
     finding.advice = "post one recv for every send, between the same two ranks and in the same order";
     diagnosis.evidence.push_back(
         "Gloo's recorder keeps no messages, but counts them between the calls that it keeps");
+    return diagnosis;
   }
 
   // A rank that waits in a Gloo message looks like one that does nothing.
@@ -258,38 +239,25 @@ class AbsenceJudge {
   RankSet without_group() const {
     RankSet ranks;
     for (const WaitNode& node : job_.waits.nodes) {
-      for (const Blocker& blocker : node.blockers) {
-        if (blocker.why == Blocker::Why::no_group && absent_.contains(blocker.rank)) {
-          ranks.insert(blocker.rank);
-        }
-      }
+      ranks.insert(intersection(blockers_of(node, Blocker::Why::no_group), absent_));
     }
     return ranks;
   }
 
-  void partial_subgroup(const RankSet& outsiders, Diagnosis& diagnosis) const {
-    Finding& finding = diagnosis.finding;
-    const WaitNode* node = &telling_node(outsiders);
-    for (const WaitNode& other : job_.waits.nodes) {
-      for (const Blocker& blocker : other.blockers) {
-        if (blocker.why == Blocker::Why::no_group && outsiders.contains(blocker.rank)) {
-          node = &other;
-        }
-      }
+  Diagnosis partial_subgroup(const RankSet& outsiders) const {
+    const WaitNode* node = nullptr;
+    for (const WaitNode& each : job_.waits.nodes) {
+      node = blockers_of(each, Blocker::Why::no_group).meets(outsiders) ? &each : node;
     }
-    diagnosis.confidence = Confidence::low;
-    diagnosis.finding.kind = FindingKind::partial_subgroup;
+    expects(node != nullptr, "ranks outside a group are waited for in it");
+    Diagnosis diagnosis = never_used(job_, *node, outsiders);
     diagnosis.alternatives = {FindingKind::stuck_host};
-    finding.culprits = outsiders;
-    set_place(job_, *node, outsiders, diagnosis);
     const std::string group = group_phrase(job_.view.job.groups[node->group]);
-    finding.headline =
-        fmt::format("{} never used {}, which the other members wait in", ranks_phrase(outsiders), group);
-    finding.cause =
+    diagnosis.finding.cause =
         fmt::format("{} is not in the pg_config of {}, though a member", group, ranks_phrase(outsiders));
-    finding.advice = "call new_group and the group's collectives on every member, in one order";
     diagnosis.evidence.push_back(fmt::format(
         "it is the first call on {}: a rank that was stuck before it would look the same", group));
+    return diagnosis;
   }
 
   // True if `op` of another rank would be the other end of a message that a rank waits in.
@@ -302,37 +270,33 @@ class AbsenceJudge {
              one.source == other.source && one.destination == other.destination;
     };
     const RankOps& waiting = *job_.view.ops_of(node.ranks.front());
-    for (const std::uint32_t record : waiting.parts_of(*node.ops.front())) {
-      for (const std::uint32_t own : ops.parts_of(op)) {
-        if (meet(waiting.dump->records[record], ops.dump->records[own])) {
-          return true;
-        }
-      }
-    }
-    return false;
+    return std::ranges::any_of(waiting.parts_of(*node.ops.front()), [&](std::uint32_t record) {
+      return std::ranges::any_of(ops.parts_of(op), [&](std::uint32_t own) {
+        return meet(waiting.dump->records[record], ops.dump->records[own]);
+      });
+    });
   }
 
-  // True if a rank waits for a message with a new peer, in a place where it used to exchange one with a rank that now
+  // For a rank that waits for a message with a new peer, in a place where it used to exchange one with a rank that now
   // waits for it: it names the wrong peer.
-  bool went_elsewhere(const WaitNode& node, Diagnosis& diagnosis) const {
+  std::optional<Diagnosis> went_elsewhere(const WaitNode& node) const {
     if (node.kind == DumpOp::Kind::collective) {
-      return false;
+      return std::nullopt;
     }
     const Rank rank = node.ranks.front();
     const RankOps& ops = *job_.view.ops_of(rank);
     const std::optional<Departure> departure = find_departure(ops, *node.ops.front());
     if (!departure || departure->op != node.ops.front() || departure->context < 2) {
-      return false;
+      return std::nullopt;
     }
     const bool is_missed = std::ranges::any_of(job_.waits.nodes, [&](const WaitNode& other) {
       return would_answer(ops, *departure->expected, other);
     });
     if (!is_missed) {
-      return false;
+      return std::nullopt;
     }
+    Diagnosis diagnosis = diagnosis_of(FindingKind::p2p_mismatch, Confidence::high, {rank});
     Finding& finding = diagnosis.finding;
-    diagnosis.finding.kind = FindingKind::p2p_mismatch;
-    finding.culprits = {rank};
     set_place(job_, node, absent_, diagnosis);
     finding.headline = fmt::format("rank {} addresses another rank in {} than the one that waits for it",
                                    rank, call_phrase(finding.at->call));
@@ -340,26 +304,25 @@ class AbsenceJudge {
         fmt::format("it called {}; at this point of earlier steps it called {}",
                     call_phrase(finding.at->call), call_phrase(name_call(job_, ops, *departure->expected)));
     finding.advice = "check the peer that is passed there: a group's own ranks, or a neighbor off by one";
-    return true;
+    return diagnosis;
   }
 
-  // True if the rank owes a message and broke with its habit: it is not late, but has left the message out.
-  bool went_past_message(const WaitNode& node, Diagnosis& diagnosis) const {
+  // For a rank that owes a message and broke with its habit: it is not late, but has left the message out.
+  std::optional<Diagnosis> went_past_message(const WaitNode& node) const {
     if (node.kind == DumpOp::Kind::collective || absent_.size() != 1) {
-      return false;
+      return std::nullopt;
     }
     const RankOps& ops = *job_.view.ops_of(absent_.first());
     if (ops.ops.empty()) {
-      return false;
+      return std::nullopt;
     }
     const std::optional<Departure> departure = find_departure(ops, ops.ops.back());
     if (!departure || departure->context < 2 || !would_answer(ops, *departure->expected, node) ||
         departure->context < static_cast<std::size_t>(departure->op - departure->expected)) {
-      return false;
+      return std::nullopt;
     }
+    Diagnosis diagnosis = diagnosis_of(FindingKind::p2p_mismatch, Confidence::high, absent_);
     Finding& finding = diagnosis.finding;
-    diagnosis.finding.kind = FindingKind::p2p_mismatch;
-    finding.culprits = absent_;
     set_place(job_, node, absent_, diagnosis);
     if (!ops.dump->from_start) {  // its past is incomplete
       diagnosis.confidence = Confidence::medium;
@@ -370,29 +333,27 @@ class AbsenceJudge {
     finding.advice = "post one recv for every send, between the same two ranks and in the same order";
     diagnosis.evidence.push_back(fmt::format(
         "rank {} made another call; at this point of earlier steps it posted a message", absent_.first()));
-    return true;
+    return diagnosis;
   }
 
-  // True if all calls of the rank paired, but the last ones came from other places than the others': it has left
-  // out a call whose successors look the same.
-  bool left_out_earlier(const WaitNode& node, Diagnosis& diagnosis) const {
+  // For a rank whose calls all paired, but the last ones came from other places than the others': it has left out a
+  // call whose successors look the same.
+  std::optional<Diagnosis> left_out_earlier(const WaitNode& node) const {
     if (node.kind != DumpOp::Kind::collective || absent_.size() != 1) {
-      return false;
+      return std::nullopt;
     }
     const GroupCalls& group = job_.view.calls_of(node.group);
     const GroupMember* odd = group.member(absent_.first());
     const GroupMember* usual = group.member(node.ranks.front());
     if (odd == nullptr || usual == nullptr || odd->collectives.empty() || node.position <= 1) {
-      return false;
+      return std::nullopt;
     }
     const Shift shift = find_shift(job_.view, *odd, *usual, node.position);
     if (shift.kind != Shift::Kind::skipped || shift.position >= node.position) {
-      return false;
+      return std::nullopt;
     }
+    Diagnosis diagnosis = diagnosis_of(FindingKind::skipped_collective, Confidence::medium, absent_);
     Finding& finding = diagnosis.finding;
-    diagnosis.finding.kind = FindingKind::skipped_collective;
-    diagnosis.confidence = Confidence::medium;
-    finding.culprits = absent_;
     set_place(job_, node, absent_, diagnosis);
     diagnosis.first_symptom_seq = finding.at->call.seq;
     if (const DumpOp* op = usual->at(shift.position)) {
@@ -402,7 +363,7 @@ class AbsenceJudge {
                                    call_phrase(finding.at->call));
     finding.cause = "the calls after it agree in size and dtype, so they paired with each other unnoticed";
     finding.advice = "look for a branch around that call that depends on the rank or on local data";
-    return true;
+    return diagnosis;
   }
 
   // Of Gloo's ranks that owe different calls, keeps the one that has made fewer than all others: the others may wait
@@ -421,12 +382,12 @@ class AbsenceJudge {
     }
   }
 
-  void stuck_host(const WaitNode& node, Diagnosis& diagnosis) const {
+  Diagnosis stuck_host(const WaitNode& node) const {
+    const bool is_known = job_.progress == Progress::standstill;
+    Diagnosis diagnosis =
+        diagnosis_of(FindingKind::stuck_host, is_known ? Confidence::high : Confidence::medium, absent_);
     Finding& finding = diagnosis.finding;
-    diagnosis.finding.kind = FindingKind::stuck_host;
     diagnosis.alternatives = {FindingKind::early_exit};
-    diagnosis.confidence = job_.progress == Progress::standstill ? Confidence::high : Confidence::medium;
-    finding.culprits = absent_;
     set_place(job_, node, absent_, diagnosis);
     place_where_it_stopped(node, diagnosis);
     const std::string call = call_phrase(finding.at->call);
@@ -449,6 +410,7 @@ class AbsenceJudge {
     doubt_peer(node, diagnosis);
     doubt_start(diagnosis);
     doubt_crowd(ranks_of(node), diagnosis);
+    return diagnosis;
   }
 
   // Many ranks that stand in one line hardly got stuck there one by one.
@@ -478,8 +440,7 @@ class AbsenceJudge {
     const auto waits_for_it = [&](const WaitNode& other) {
       return other.kind != DumpOp::Kind::collective && blockers_of(other).contains(rank);
     };
-    if (node.kind == DumpOp::Kind::collective ||
-        std::none_of(job_.waits.nodes.begin(), job_.waits.nodes.end(), waits_for_it)) {
+    if (node.kind == DumpOp::Kind::collective || std::ranges::none_of(job_.waits.nodes, waits_for_it)) {
       return;
     }
     diagnosis.alternatives.push_back(FindingKind::p2p_mismatch);
@@ -578,11 +539,7 @@ class AbsenceJudge {
   }
 
   void add_unknown(Diagnosis& diagnosis) const {
-    if (!job_.roots.lost.empty()) {
-      RankSet lost;
-      for (const auto& [rank, node] : job_.roots.lost) {
-        lost.insert(rank);
-      }
+    if (const RankSet& lost = job_.roots.lost; !lost.empty()) {
       diagnosis.evidence.push_back(fmt::format(
           "{} waited for too, but left no dump; what they did is unknown", with_verb(lost, "is", "are")));
       doubt_who_is_first(lost, diagnosis);
@@ -609,10 +566,9 @@ class AbsenceJudge {
     const WaitNode* best = &job_.waits.nodes.front();
     std::size_t most_open = 0;
     for (const WaitNode& node : job_.waits.nodes) {
-      const bool is_owed =
-          std::any_of(node.blockers.begin(), node.blockers.end(), [&](const Blocker& blocker) {
-            return culprits.contains(blocker.rank) && blocker.why != Blocker::Why::held_up;
-          });
+      const bool is_owed = std::ranges::any_of(node.blockers, [&](const Blocker& blocker) {
+        return culprits.contains(blocker.rank) && blocker.why != Blocker::Why::held_up;
+      });
       if (!is_owed) {
         continue;
       }
@@ -630,8 +586,7 @@ class AbsenceJudge {
   std::size_t size_of(const WaitNode& node) const { return job_.view.job.groups[node.group].members.size(); }
 
   static std::size_t open_calls(const RankOps& ops) {
-    return static_cast<std::size_t>(
-        std::count_if(ops.ops.begin(), ops.ops.end(), [](const DumpOp& op) { return !op.finished; }));
+    return static_cast<std::size_t>(std::ranges::count(ops.ops, false, &DumpOp::finished));
   }
 
   const DumpCase& job_;
@@ -676,11 +631,8 @@ std::optional<Diagnosis> judge_ahead(const DumpCase& job) {
     if (own == nullptr) {
       continue;
     }
-    Diagnosis diagnosis;
+    Diagnosis diagnosis = diagnosis_of(FindingKind::extra_collective, Confidence::medium, ranks_of(node));
     Finding& finding = diagnosis.finding;
-    finding.kind = FindingKind::extra_collective;
-    diagnosis.confidence = Confidence::medium;
-    finding.culprits = ranks_of(node);
     set_place(job, node, finding.culprits, diagnosis);
     diagnosis.first_symptom_seq = finding.at->call.seq;
     finding.at->call = name_call(job, *odd.ops, *own);
@@ -697,7 +649,7 @@ std::optional<Diagnosis> judge_absence(const DumpCase& job) {
   if (job.roots.idle.empty()) {
     return std::nullopt;
   }
-  return AbsenceJudge(job, job.roots.idle).judge_idle();
+  return AbsenceJudge(job, ranks_in(job.roots.idle)).judge_idle();
 }
 
 std::optional<Diagnosis> judge_lost(const DumpCase& job) {

@@ -148,6 +148,10 @@ Call name_node(const DumpCase& job, const WaitNode& node) {
   return name_call(job, *job.view.ops_of(node.ranks.front()), *node.ops.front());
 }
 
+const DumpCall& recorded_call(const DumpCase& job, const WaitNode& node) {
+  return job.view.job.calls[job.view.ops_of(node.ranks.front())->record_of(*node.ops.front()).call];
+}
+
 // A dump may claim anything, so this guards against overflow.
 std::int64_t recorded_elements(const DumpCall& call) {
   std::int64_t total = 0;
@@ -207,6 +211,14 @@ bool has_unrecorded_messages(const DumpCase& job) {
 }
 
 RankSet ranks_of(const WaitNode& node) { return RankSet::of(node.ranks); }
+
+RankSet ranks_in(const std::map<Rank, std::size_t>& node_of) {
+  RankSet ranks;
+  for (const auto& [rank, node] : node_of) {
+    ranks.insert(rank);
+  }
+  return ranks;
+}
 
 RankSet ranks_past(const DumpCase& job, const WaitNode& node) {
   RankSet past;

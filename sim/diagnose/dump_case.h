@@ -80,8 +80,9 @@ Progress progress_of(const DumpView& view, const Waits& waits, const Roots& root
 Call name_call(const DumpCase& job, const RankOps& ops, const DumpOp& op);
 // One message of a batch, or a message.
 Call name_message(const DumpCase& job, const RankOps& ops, std::uint32_t record);
-// The call that holds up the ranks of a node.
+// The call that holds up the ranks of a node: as a report shows it, and as its first rank recorded it.
 Call name_node(const DumpCase& job, const WaitNode& node);
+const DumpCall& recorded_call(const DumpCase& job, const WaitNode& node);
 // The number of elements of what all members of the call pass; -1: more than can be counted.
 std::int64_t recorded_elements(const DumpCall& call);
 // "all_reduce of [4096] Float".
@@ -97,6 +98,9 @@ RankSet ranks_without_messages(const DumpCase& job);
 // True if ranks made messages that their recorders counted but did not keep.
 bool has_unrecorded_messages(const DumpCase& job);
 RankSet ranks_of(const WaitNode& node);
+
+// The ranks that have a node.
+RankSet ranks_in(const std::map<Rank, std::size_t>& node_of);
 // The members for which the call of the node, a collective, is over.
 RankSet ranks_past(const DumpCase& job, const WaitNode& node);
 RankSet blockers_of(const WaitNode& node);

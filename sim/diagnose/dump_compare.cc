@@ -18,7 +18,7 @@ class Track {
  public:
   Track(const DumpView& view, const GroupMember& member) : view_(view), member_(member) {
     if (!member.collectives.empty()) {
-      last_ = member.op(member.collectives.size() - 1).position;
+      last_ = member.last().position;
     }
   }
 
@@ -305,7 +305,7 @@ const DumpFrame* user_frame(const JobDump& job, const DumpRecord& record) {
 
 bool is_join_shadow(const JobDump& job, const DumpRecord& record) {
   const DumpStack& stack = job.stacks[record.stack];
-  return std::any_of(stack.begin(), stack.end(), [](const DumpFrame& frame) {
+  return std::ranges::any_of(stack, [](const DumpFrame& frame) {
     const bool in_join = frame.file.ends_with("algorithms/join.py");
     return (in_join && frame.function == "__exit__") || frame.function == "main_hook" ||
            frame.function.starts_with("_match_all_reduce_for") ||

@@ -13,14 +13,6 @@ constexpr std::int64_t overlap_min = 4;
 constexpr std::int64_t offset_max = 256;
 constexpr std::size_t fitted_tail = 512;
 
-// A stretch of one member's calls.
-struct Sequence {
-  const GroupMember& member;
-
-  std::int64_t first() const { return member.op(0).position; }
-  std::int64_t last() const { return member.op(member.collectives.size() - 1).position; }
-};
-
 struct Fit {
   std::int64_t same = 0;
   std::int64_t different = 0;
@@ -42,12 +34,6 @@ Fit fit_of(const GroupMember& a, const GroupMember& b, std::int64_t offset) {
     }
   }
   return fit;
-}
-
-std::int64_t median(std::vector<std::int64_t> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 void move(RankOps& ops, GroupMember& member, std::int64_t offset) {
@@ -96,22 +82,12 @@ class Aligner {
     return group;
   }
 
-  RankOps* ops_of(Rank rank) {
-    const auto place = std::lower_bound(ranks_.begin(), ranks_.end(), rank,
-                                        [](const RankOps& ops, Rank r) { return ops.dump->rank < r; });
-    return place != ranks_.end() && place->dump->rank == rank ? &*place : nullptr;
-  }
-
-  static GroupMember* member_of(GroupCalls& group, Rank rank) {
-    const auto place = std::lower_bound(group.members.begin(), group.members.end(), rank,
-                                        [](const GroupMember& m, Rank r) { return m.rank < r; });
-    return place != group.members.end() && place->rank == rank ? &*place : nullptr;
-  }
+  RankOps* ops_of(Rank rank) { return find_rank(ranks_, rank, &RankOps::rank); }
 
   void distribute(RankOps& ops) {
     std::vector<GroupMember*> own(groups_.size(), nullptr);
     for (const std::uint32_t group : ops.dump->groups) {
-      own[group] = member_of(groups_[group], ops.dump->rank);
+      own[group] = find_rank(groups_[group].members, ops.rank(), &GroupMember::rank);
     }
     for (std::uint32_t i = 0; i < ops.ops.size(); ++i) {
       const DumpOp& op = ops.ops[i];
@@ -125,7 +101,7 @@ class Aligner {
   // no record is missing in between.
   bool has_gaps(const GroupMember& member) const {
     if (member.ops == nullptr || !member.ops->dump->without_gaps || member.collectives.empty() ||
-        job_.calls[member.ops->record_of(member.op(0)).call].is_of_gloo()) {
+        job_.calls[member.ops->record_of(member.first()).call].is_of_gloo()) {
       return false;  // a monitored_barrier leaves a gap on all of Gloo's ranks
     }
     for (std::size_t i = 1; i < member.collectives.size(); ++i) {
@@ -140,17 +116,15 @@ class Aligner {
   // counter of messages stayed 0 then.
   static bool has_old_batches(const GroupCalls& group, const GroupMember& member) {
     return member.ops != nullptr && member.has_group &&
-           std::any_of(member.ops->dump->records.begin(), member.ops->dump->records.end(),
-                       [&group](const DumpRecord& record) {
-                         return record.group == group.group && record.is_p2p && record.p2p_seq == 0;
-                       });
+           std::ranges::any_of(member.ops->dump->records, [&group](const DumpRecord& record) {
+             return record.group == group.group && record.is_p2p && record.p2p_seq == 0;
+           });
   }
 
   void count_where_needed(GroupCalls& group) {
-    group.counted =
-        std::any_of(group.members.begin(), group.members.end(), [this, &group](const GroupMember& member) {
-          return has_gaps(member) || has_old_batches(group, member);
-        });
+    group.counted = std::ranges::any_of(group.members, [this, &group](const GroupMember& member) {
+      return has_gaps(member) || has_old_batches(group, member);
+    });
     if (!group.counted) {
       return;
     }
@@ -198,7 +172,7 @@ class Aligner {
   }
 
   static std::int64_t last_finished(const GroupMember& member) {
-    std::int64_t last = Sequence{member}.first() - 1;
+    std::int64_t last = member.first().position - 1;
     for (std::size_t i = 0; i < member.collectives.size() && member.op(i).finished; ++i) {
       last = member.op(i).position;
     }
@@ -234,10 +208,10 @@ class Aligner {
       member.finished = member.issued;
       return;
     }
-    member.issued = Sequence{member}.last();
+    member.issued = member.last().position;
     member.finished = last_finished(member);
     if (const DumpStatus* status = status_of(group, member)) {
-      const bool ring_says_nothing = !member.op(0).finished;
+      const bool ring_says_nothing = !member.first().finished;
       member.issued = std::max(member.issued, status->enqueued);
       if (ring_says_nothing && status->completed >= 0 && status->completed < member.finished) {
         member.finished = status->completed;
@@ -375,7 +349,7 @@ class Aligner {
       if (member.collectives.empty()) {
         continue;
       }
-      begin = is_first ? Sequence{member}.first() : std::max(begin, Sequence{member}.first());
+      begin = is_first ? member.first().position : std::max(begin, member.first().position);
       end = is_first ? member.finished + 1 : std::min(end, member.finished + 1);
       is_first = false;
     }
@@ -389,27 +363,30 @@ class Aligner {
 }  // namespace
 
 const DumpOp* GroupMember::at(std::int64_t position) const {
-  if (collectives.empty() || position < op(0).position) {
+  if (collectives.empty() || position < first().position) {
     return nullptr;
   }
-  const auto guess = static_cast<std::size_t>(position - op(0).position);  // exact where there are no gaps
+  const auto guess = static_cast<std::size_t>(position - first().position);  // exact where there are no gaps
   if (guess < collectives.size() && op(guess).position == position) {
     return &op(guess);
   }
-  const auto place =
-      std::lower_bound(collectives.begin(), collectives.end(), position,
-                       [this](std::uint32_t index, std::int64_t p) { return ops->ops[index].position < p; });
+  const auto place = std::ranges::lower_bound(
+      collectives, position, {}, [this](std::uint32_t index) { return ops->ops[index].position; });
   return place != collectives.end() && ops->ops[*place].position == position ? &ops->ops[*place] : nullptr;
 }
 
 const GroupMember* GroupCalls::member(Rank rank) const {
-  const auto place = std::lower_bound(members.begin(), members.end(), rank,
-                                      [](const GroupMember& m, Rank r) { return m.rank < r; });
-  return place != members.end() && place->rank == rank ? &*place : nullptr;
+  return find_rank(members, rank, &GroupMember::rank);
 }
 
 std::vector<GroupCalls> line_up(const JobDump& job, std::span<RankOps> ranks) {
   return Aligner(job, ranks).line_up();
+}
+
+std::int64_t median(std::vector<std::int64_t> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
 }
 
 std::int64_t seq_of(const GroupCalls& group, std::int64_t position) {
@@ -419,8 +396,7 @@ std::int64_t seq_of(const GroupCalls& group, std::int64_t position) {
       ++votes[member.ops->record_of(*op).collective_seq];
     }
   }
-  const auto most = std::max_element(votes.begin(), votes.end(),
-                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto most = std::ranges::max_element(votes, {}, [](const auto& vote) { return vote.second; });
   return most == votes.end() ? position : most->first;
 }
 

@@ -28,6 +28,8 @@ struct GroupMember {
   bool is_older = false;
 
   const DumpOp& op(std::size_t index) const { return ops->ops[collectives[index]]; }
+  const DumpOp& first() const { return ops->ops[collectives.front()]; }
+  const DumpOp& last() const { return ops->ops[collectives.back()]; }
   // Its call at `position`; null if it has not made the call or the ring has lost it.
   const DumpOp* at(std::int64_t position) const;
 };
@@ -46,5 +48,8 @@ std::vector<GroupCalls> line_up(const JobDump& job, std::span<RankOps> ranks);
 
 // The number that the dumps give a position: the collective_seq_id that most members have there.
 std::int64_t seq_of(const GroupCalls& group, std::int64_t position);
+
+// The middle one; of an even number, the larger of the two in the middle.
+std::int64_t median(std::vector<std::int64_t> values);
 
 }  // namespace rollcall::check

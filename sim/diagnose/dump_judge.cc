@@ -30,8 +30,7 @@ bool shows_no_time(const DumpCase& job) {
 void doubt(const DumpCase& job, Diagnosis& diagnosis) {
   const bool left_out = diagnosis.finding.kind == FindingKind::p2p_mismatch ||
                         diagnosis.finding.kind == FindingKind::skipped_collective;
-  const bool has_states = std::all_of(job.view.ranks.begin(), job.view.ranks.end(),
-                                      [](const RankOps& ops) { return ops.dump->has_states; });
+  const bool has_states = std::ranges::all_of(job.view.job.ranks, &RankDump::has_states);
   const bool is_open = shows_no_time(job) || (job.progress == Progress::assumed && has_states);
   if (is_open) {
     diagnosis.confidence = std::max(diagnosis.confidence, Confidence::medium);
@@ -140,8 +139,7 @@ void add_moments(const DumpCase& job, Diagnosis& diagnosis) {
 
 // Calls of several groups that are lined up as one group's disagree even if nothing is wrong.
 void doubt_groups(const JobDump& job, Diagnosis& diagnosis) {
-  const bool are_unknown = std::any_of(job.ranks.begin(), job.ranks.end(),
-                                       [](const RankDump& dump) { return !dump.knows_groups; });
+  const bool are_unknown = !std::ranges::all_of(job.ranks, &RankDump::knows_groups);
   if (are_unknown && !diagnosis.finding.culprits.empty()) {
     diagnosis.confidence = Confidence::low;
     diagnosis.would_settle.push_back(
@@ -165,10 +163,9 @@ bool may_stand_unrecorded(const DumpCase& job) {
 
 // True if every rank that is not one of these waits in a recorded call.
 bool all_wait_but(const DumpCase& investigation, const RankSet& ranks) {
-  const std::map<Rank, std::size_t>& waiting = investigation.waits.node_of;
   return ranks_without_dump(investigation.view.job).empty() &&
          std::ranges::all_of(investigation.view.job.ranks, [&](const RankDump& dump) {
-           return ranks.contains(dump.rank) || waiting.contains(dump.rank);
+           return ranks.contains(dump.rank) || investigation.waits.node_of.contains(dump.rank);
          });
 }
 
@@ -344,8 +341,8 @@ bool lacks_member(const JobDump& job, const DumpRecord& record) {
 RankSet failed_between_moments(const JobDump& job) {
   RankSet failed;
   for (const RankDump& before : job.earlier) {
-    const auto now = std::ranges::find(job.ranks, before.rank, &RankDump::rank);
-    const bool made_no_call = now != job.ranks.end() && !now->records.empty() && !before.records.empty() &&
+    const RankDump* now = find_rank(job.ranks, before.rank, &RankDump::rank);
+    const bool made_no_call = now != nullptr && !now->records.empty() && !before.records.empty() &&
                               now->records.back().created_ns == before.records.back().created_ns;
     if (made_no_call && !before.records.back().is_over() && lacks_member(job, now->records.back())) {
       failed.insert(before.rank);
@@ -363,7 +360,7 @@ std::optional<JobDump> with_failed_calls(const JobDump& job) {
     return failed.contains(dump.rank) && !dump.records.empty() &&
            dump.records.back().state == DumpRecord::State::ended;
   };
-  if (std::none_of(job.ranks.begin(), job.ranks.end(), has_failed)) {
+  if (std::ranges::none_of(job.ranks, has_failed)) {
     return std::nullopt;
   }
   JobDump changed = job;

@@ -69,13 +69,9 @@ class LatenessTable {
   }
 
   void add(const GroupCalls& group) {
-    const GroupMember* first = nullptr;
-    for (const GroupMember& member : group.members) {
-      if (!member.collectives.empty()) {
-        first = first == nullptr ? &member : first;
-      }
-    }
-    if (first == nullptr || group.members.size() < 2) {
+    const auto first = std::ranges::find_if(
+        group.members, [](const GroupMember& member) { return !member.collectives.empty(); });
+    if (first == group.members.end() || group.members.size() < 2) {
       return;
     }
     for (std::size_t i = 0; i < first->collectives.size(); ++i) {
@@ -98,12 +94,12 @@ class LatenessTable {
       }
       durations_.emplace_back(member.rank, duration);
     }
-    const auto by_duration = [](const auto& a, const auto& b) { return a.second < b.second; };
-    const auto [least, most] = std::minmax_element(durations_.begin(), durations_.end(), by_duration);
+    const auto [least, most] =
+        std::ranges::minmax_element(durations_, {}, [](const auto& entry) { return entry.second; });
     const double spread = most->second - least->second;
     const double limit = least->second + spread / 4;
-    const auto late = std::count_if(durations_.begin(), durations_.end(),
-                                    [limit](const auto& entry) { return entry.second <= limit; });
+    const auto late =
+        std::ranges::count_if(durations_, [limit](const auto& entry) { return entry.second <= limit; });
     const bool some_are_late = 2 * static_cast<std::size_t>(late) <= durations_.size();
     for (const auto& [rank, duration] : durations_) {
       Lateness& lateness = by_rank_[rank];
@@ -175,9 +171,7 @@ std::optional<Diagnosis> judge_late(const DumpCase& job) {
     return std::nullopt;
   }
   const auto explains = [&job](const std::optional<Diagnosis>& straggler) {
-    return straggler && std::any_of(job.roots.idle.begin(), job.roots.idle.end(), [&](const auto& idle) {
-             return straggler->finding.culprits.contains(idle.first);
-           });
+    return straggler && straggler->finding.culprits.meets(ranks_in(job.roots.idle));
   };
   if (std::optional<Diagnosis> straggler = find_straggler(job); explains(straggler)) {
     return straggler;
@@ -213,7 +207,7 @@ void add_missing(const DumpCase& job, Diagnosis& diagnosis) {
 std::optional<std::string> uneven_end(const DumpCase& job) {
   for (const GroupCalls& group : job.view.groups) {
     for (const GroupMember& member : group.members) {
-      const DumpOp* last = member.collectives.empty() ? nullptr : &member.op(member.collectives.size() - 1);
+      const DumpOp* last = member.collectives.empty() ? nullptr : &member.last();
       if (last == nullptr || !last->finished || last->proven) {
         continue;
       }
@@ -251,8 +245,7 @@ void doubt_standing(const DumpCase& job, Diagnosis& diagnosis) {
 // Lowers the confidence because Gloo's recorder does not say whether a call that is over succeeded, and keeps no
 // messages.
 void doubt_gloo(const DumpCase& job, Diagnosis& diagnosis) {
-  const std::vector<DumpCall>& calls = job.view.job.calls;
-  if (std::none_of(calls.begin(), calls.end(), [](const DumpCall& call) { return call.is_of_gloo(); })) {
+  if (std::ranges::none_of(job.view.job.calls, &DumpCall::is_of_gloo)) {
     return;
   }
   diagnosis.confidence = std::max(diagnosis.confidence, Confidence::medium);
@@ -278,19 +271,16 @@ Diagnosis judge_quiet(const DumpCase& job) {
       return *straggler;
     }
   }
-  Diagnosis diagnosis;
+  Diagnosis diagnosis = diagnosis_of(FindingKind::no_fault, Confidence::high, {});
   Finding& finding = diagnosis.finding;
-  finding.kind = FindingKind::no_fault;
   if (job.waits.nodes.empty()) {
     finding.headline = "nothing here shows a fault: every call is over, or was seen to end by a peer";
-    if (std::any_of(job.view.ranks.begin(), job.view.ranks.end(),
-                    [](const RankOps& ops) { return ops.dump->is_window; })) {
+    if (std::ranges::any_of(job.view.job.ranks, &RankDump::is_window)) {
       finding.headline = "nothing is wrong in the calls that were recorded";
       diagnosis.would_settle.push_back(
           "Flight Recorder dumps: a profiler's trace holds finished calls only, so no hang shows in it");
     }
-    if (std::all_of(job.view.ranks.begin(), job.view.ranks.end(),
-                    [](const RankOps& ops) { return ops.dump->records.empty(); })) {
+    if (std::ranges::all_of(job.view.job.ranks, [](const RankDump& dump) { return dump.records.empty(); })) {
       diagnosis.confidence = Confidence::low;
       diagnosis.may_be_healthy = true;
       finding.headline = "the recordings hold no calls between ranks, so they show nothing";

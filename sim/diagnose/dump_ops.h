@@ -7,6 +7,8 @@
 // of an aborted communicator say "completed" after the timeout; those calls did not finish in time. A dump
 // of only unfinished calls lacks the markers of finished batches and still has their members.
 
+#include <algorithm>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -39,7 +41,15 @@ struct RankOps {
     return {parts.data() + op.first_part, op.part_count};
   }
   const DumpRecord& record_of(const DumpOp& op) const { return dump->records[op.record]; }
+  Rank rank() const { return dump->rank; }
 };
+
+// The one with this rank of a range that ascends by rank; null if there is none.
+template <typename Range, typename RankOf>
+auto* find_rank(Range& range, Rank rank, RankOf rank_of) {
+  const auto place = std::ranges::lower_bound(range, rank, {}, rank_of);
+  return place != range.end() && std::invoke(rank_of, *place) == rank ? &*place : nullptr;
+}
 
 // True for operations with a root. The root is not recorded, and it may finish before all ranks make the call.
 bool has_root(const std::string& op);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 #include <vector>
 
 #include "sim/diagnose/dump_case.h"
@@ -77,9 +76,8 @@ std::optional<Progress> between_moments(const JobDump& job, const Waits& waits, 
   RankSet still;
   RankSet moved;
   for (const RankDump& earlier : job.earlier) {
-    const auto now = std::find_if(job.ranks.begin(), job.ranks.end(),
-                                  [&](const RankDump& dump) { return dump.rank == earlier.rank; });
-    const Change change = now == job.ranks.end() ? Change::unclear : change_between(earlier, *now);
+    const RankDump* now = find_rank(job.ranks, earlier.rank, &RankDump::rank);
+    const Change change = now == nullptr ? Change::unclear : change_between(earlier, *now);
     if (change != Change::unclear) {
       (change == Change::none ? still : moved).insert(RankSet{earlier.rank});
     }
@@ -91,9 +89,8 @@ std::optional<Progress> between_moments(const JobDump& job, const Waits& waits, 
 }
 
 bool has_finished_calls(const DumpView& view) {
-  return std::any_of(view.ranks.begin(), view.ranks.end(), [](const RankOps& ops) {
-    return std::any_of(ops.ops.begin(), ops.ops.end(), [](const DumpOp& op) { return op.finished; });
-  });
+  return std::ranges::any_of(
+      view.ranks, [](const RankOps& ops) { return std::ranges::any_of(ops.ops, &DumpOp::finished); });
 }
 
 // A host thread notices finished calls now and then. In a job at rest all are noticed; in a job that moves, most
@@ -105,20 +102,18 @@ bool notices_late(const DumpView& view, const Waits& waits) {
 }  // namespace
 
 RankSet ranks_with_calls_between(const JobDump& job) {
-  std::vector<Rank> ranks;
+  RankSet ranks;
   for (const RankDump& earlier : job.earlier) {
-    const auto now = std::ranges::find(job.ranks, earlier.rank, &RankDump::rank);
-    if (now != job.ranks.end() && change_between(earlier, *now) == Change::calls) {
-      ranks.push_back(earlier.rank);
+    const RankDump* now = find_rank(job.ranks, earlier.rank, &RankDump::rank);
+    if (now != nullptr && change_between(earlier, *now) == Change::calls) {
+      ranks.insert(earlier.rank);
     }
   }
-  return RankSet::of(std::move(ranks));
+  return ranks;
 }
 
 Progress progress_of(const DumpView& view, const Waits& waits, const Roots& roots) {
-  const bool is_replayed = std::any_of(view.ranks.begin(), view.ranks.end(),
-                                       [](const RankOps& ops) { return !ops.dump->has_states; });
-  if (is_replayed) {
+  if (!std::ranges::all_of(view.job.ranks, &RankDump::has_states)) {  // they are replayed
     return Progress::assumed;
   }
   if (view.job.is_known_to_hang || log_shows_timeout(view.job.facts)) {
@@ -127,24 +122,18 @@ Progress progress_of(const DumpView& view, const Waits& waits, const Roots& root
   if (const std::optional<Progress> seen = between_moments(view.job, waits, roots)) {
     return *seen;
   }
-  std::set<Rank> idle;
-  for (const auto& [rank, node] : roots.idle) {
-    idle.insert(rank);
-  }
   std::vector<Silence> silences;
   std::int64_t pause_max = 0;  // on any rank: one that waits early in the job has seen no pause yet
-  for (const RankOps& ops : view.ranks) {
-    silences.push_back(silence_of(*ops.dump));
-    pause_max = std::max(pause_max, silences.back().pause_max);
-  }
   std::int64_t last_event = 0;
-  for (const Silence& silence : silences) {
-    last_event = std::max(last_event, silence.last_event);
+  for (const RankDump& dump : view.job.ranks) {
+    silences.push_back(silence_of(dump));
+    pause_max = std::max(pause_max, silences.back().pause_max);
+    last_event = std::max(last_event, silences.back().last_event);
   }
   bool is_silent = false;
   for (std::size_t i = 0; i < view.ranks.size(); ++i) {
     const RankOps& ops = view.ranks[i];
-    if (!waits.node_of.contains(ops.dump->rank) && !idle.contains(ops.dump->rank)) {
+    if (!waits.node_of.contains(ops.rank()) && !roots.idle.contains(ops.rank())) {
       continue;
     }
     for (const DumpOp& op : ops.ops) {
@@ -162,17 +151,15 @@ Progress progress_of(const DumpView& view, const Waits& waits, const Roots& root
     return Progress::silent;
   }
   // Complete dumps without a finished call are of a job that has just begun.
-  const bool lacks_finished = std::any_of(view.ranks.begin(), view.ranks.end(), [](const RankOps& ops) {
-    return !ops.dump->from_start && !ops.dump->records.empty();
-  });
+  const bool lacks_finished = std::ranges::any_of(
+      view.job.ranks, [](const RankDump& dump) { return !dump.from_start && !dump.records.empty(); });
   return has_finished_calls(view) || !lacks_finished ? Progress::unclear : Progress::assumed;
 }
 
 bool ended_otherwise(const DumpCase& job) {
-  return std::any_of(job.waits.nodes.begin(), job.waits.nodes.end(), [&](const WaitNode& node) {
-    const std::vector<GroupMember>& members = job.view.calls_of(node.group).members;
+  return std::ranges::any_of(job.waits.nodes, [&job](const WaitNode& node) {
     return node.kind == DumpOp::Kind::collective &&
-           std::any_of(members.begin(), members.end(), [&](const GroupMember& member) {
+           std::ranges::any_of(job.view.calls_of(node.group).members, [&node](const GroupMember& member) {
              const DumpOp* op = member.at(node.position);
              return op != nullptr && op->finished && !op->proven;
            });
@@ -183,12 +170,6 @@ namespace {
 
 constexpr std::size_t compared_calls_max = 64;
 constexpr std::size_t compared_calls_min = 3;
-
-std::int64_t middle_of(std::vector<std::int64_t> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 // The part of a usual step in which `waiting` members or more, but not all, had made the next call of the group. Clocks
 // that differ by a constant are corrected first.
@@ -228,7 +209,7 @@ double share_of_waiting_in(const GroupCalls& group, std::size_t waiting) {
     for (std::size_t i = 0; i < count; ++i) {
       apart.push_back(times[m][i] - times[0][i]);
     }
-    const std::int64_t offset = middle_of(std::move(apart));
+    const std::int64_t offset = median(std::move(apart));
     for (std::int64_t& time : times[m]) {
       time -= offset;
     }
@@ -236,26 +217,19 @@ double share_of_waiting_in(const GroupCalls& group, std::size_t waiting) {
   std::vector<std::int64_t> waits;
   std::vector<std::int64_t> arrivals(times.size());
   for (std::size_t i = 0; i < count; ++i) {
-    std::transform(times.begin(), times.end(), arrivals.begin(),
-                   [i](const auto& of_member) { return of_member[i]; });
-    std::sort(arrivals.begin(), arrivals.end());
+    std::ranges::transform(times, arrivals.begin(), [i](const auto& of_member) { return of_member[i]; });
+    std::ranges::sort(arrivals);
     waits.push_back(arrivals.back() - arrivals[waiting - 1]);
   }
   const std::int64_t covered = times[0].front() - times[0].back();
   const double step = static_cast<double>(covered) / static_cast<double>(count - 1);
-  return step <= 0 ? 0 : std::min(1.0, static_cast<double>(middle_of(std::move(waits))) / step);
+  return step <= 0 ? 0 : std::min(1.0, static_cast<double>(median(std::move(waits))) / step);
 }
 
 // Ranks that may wait in messages, which Gloo's recorder skips: no rank is known to wait for them.
 RankSet in_messages(const DumpCase& job) {
-  RankSet known;
-  for (const auto& [rank, node] : job.waits.node_of) {
-    known.insert(rank);
-  }
-  for (const auto& [rank, node] : job.roots.idle) {
-    known.insert(rank);
-  }
-  return difference(ranks_without_messages(job), known);
+  const RankSet unknown = difference(ranks_without_messages(job), ranks_in(job.waits.node_of));
+  return difference(unknown, ranks_in(job.roots.idle));
 }
 
 }  // namespace
@@ -287,13 +261,8 @@ bool may_hang(const DumpCase& job) {
            (!job.roots.lost.empty() && ended_otherwise(job));
   }
   // All have made the call. A job at work has such calls in flight, too, unless the ranks disagree on the root.
-  const auto has_a_root = [&job](std::size_t index) {
-    const WaitNode& node = job.waits.nodes[index];
-    const DumpRecord& record = job.view.ops_of(node.ranks.front())->record_of(*node.ops.front());
-    return has_root(job.view.job.calls[record.call].op);
-  };
   return waiting == job.view.ranks.size() && job.roots.cycles.empty() && job.roots.complete.size() == 1 &&
-         has_a_root(job.roots.complete.front());
+         has_root(recorded_call(job, job.waits.nodes[job.roots.complete.front()]).op);
 }
 
 }  // namespace rollcall::check

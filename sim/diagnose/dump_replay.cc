@@ -64,15 +64,14 @@ class Replay {
     const DumpCall& call = job_.calls[record.call];
     const std::vector<Rank>& members = job_.groups[record.group].members;
     const auto place = static_cast<std::size_t>(sends(record) ? call.destination : call.source);
-    const bool is_known = place < members.size() &&
-                          std::any_of(job_.ranks.begin(), job_.ranks.end(),
-                                      [&](const RankDump& dump) { return dump.rank == members[place]; });
+    const bool is_known =
+        place < members.size() && find_rank(job_.ranks, members[place], &RankDump::rank) != nullptr;
     return is_known ? messages_.at(lane_of(record))[sends(record) ? 1 : 0] : INT64_MAX;
   }
 
   bool is_met(const DumpRecord& record) const {
     const std::vector<Rank>& members = job_.groups[record.group].members;
-    return std::all_of(members.begin(), members.end(), [&](Rank rank) {
+    return std::ranges::all_of(members, [&](Rank rank) {
       const auto share = shares_.find({record.group, rank});
       if (share == shares_.end()) {
         return !has_recording(rank);
@@ -88,8 +87,8 @@ class Replay {
   }
 
   bool has_recording(Rank rank) const {
-    return std::any_of(job_.ranks.begin(), job_.ranks.end(),
-                       [rank](const RankDump& dump) { return dump.rank == rank && !dump.is_window; });
+    const RankDump* dump = find_rank(job_.ranks, rank, &RankDump::rank);
+    return dump != nullptr && !dump->is_window;
   }
 
   JobDump& job_;
@@ -101,8 +100,7 @@ class Replay {
 }  // namespace
 
 void replay_states(JobDump& job) {
-  if (std::any_of(job.ranks.begin(), job.ranks.end(),
-                  [](const RankDump& dump) { return !dump.has_states; })) {
+  if (!std::ranges::all_of(job.ranks, &RankDump::has_states)) {
     Replay(job).run();
   }
 }

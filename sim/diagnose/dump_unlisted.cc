@@ -14,36 +14,31 @@ namespace {
 
 bool lacks_members(const DumpCase& job, const WaitNode& node) {
   const DumpGroup& group = job.view.job.groups[node.group];
-  const DumpRecord& record = job.view.ops_of(node.ranks.front())->record_of(*node.ops.front());
-  return job.view.job.calls[record.call].is_of_gloo() && group.is_by_use &&
-         node.kind == DumpOp::Kind::collective && group.members.size() == node.ranks.size();
+  return recorded_call(job, node).is_of_gloo() && group.is_by_use && node.kind == DumpOp::Kind::collective &&
+         group.members.size() == node.ranks.size();
 }
 
 }  // namespace
 
 std::optional<Diagnosis> judge_unlisted(const DumpCase& job) {
-  const bool all_lack = !job.waits.nodes.empty() &&
-                        std::all_of(job.waits.nodes.begin(), job.waits.nodes.end(),
-                                    [&job](const WaitNode& node) { return lacks_members(job, node); });
-  RankSet waiting;
-  for (const WaitNode& node : job.waits.nodes) {
-    waiting.insert(ranks_of(node));
-  }
+  const bool all_lack =
+      !job.waits.nodes.empty() &&
+      std::ranges::all_of(job.waits.nodes, [&job](const WaitNode& node) { return lacks_members(job, node); });
+  const RankSet waiting = ranks_in(job.waits.node_of);
   RankSet free;
-  for (const RankOps& ops : job.view.ranks) {
-    free.insert(waiting.contains(ops.dump->rank) ? RankSet() : RankSet{ops.dump->rank});
+  for (const RankDump& dump : job.view.job.ranks) {
+    free.insert(waiting.contains(dump.rank) ? RankSet() : RankSet{dump.rank});
   }
   const bool is_crossing = free.empty() && job.waits.nodes.size() > 1;
   if (job.progress == Progress::running || !all_lack || (!is_crossing && free.size() != 1)) {
     return std::nullopt;
   }
   const WaitNode& node = job.waits.nodes.front();
-  Diagnosis diagnosis;
-  diagnosis.confidence = Confidence::low;
+  Diagnosis diagnosis =
+      diagnosis_of(is_crossing ? FindingKind::cross_group_deadlock : FindingKind::stuck_host, Confidence::low,
+                   is_crossing ? waiting : free);
   Finding& finding = diagnosis.finding;
-  finding.kind = is_crossing ? FindingKind::cross_group_deadlock : FindingKind::stuck_host;
   finding.tie = is_crossing;
-  finding.culprits = is_crossing ? waiting : free;
   set_place(job, node, free, diagnosis);
   if (is_crossing) {
     finding.headline =

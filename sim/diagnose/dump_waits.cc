@@ -14,11 +14,7 @@ DumpView::DumpView(const JobDump& dumps) : job(dumps), tokens(agreement_tokens(d
   groups = line_up(job, ranks);
 }
 
-const RankOps* DumpView::ops_of(Rank rank) const {
-  const auto place = std::lower_bound(ranks.begin(), ranks.end(), rank,
-                                      [](const RankOps& ops, Rank r) { return ops.dump->rank < r; });
-  return place != ranks.end() && place->dump->rank == rank ? &*place : nullptr;
-}
+const RankOps* DumpView::ops_of(Rank rank) const { return find_rank(ranks, rank, &RankOps::rank); }
 
 Rank DumpView::member_of(std::uint32_t group, Rank group_rank) const {
   const std::vector<Rank>& members = job.groups[group].members;
@@ -62,9 +58,8 @@ bool Messages::counts_only(const Side& side, const RankOps& ops, std::uint32_t g
 }
 
 const Messages::Item* Messages::with_number(const Side& side, const RankOps& ops, std::int64_t number) {
-  const auto place = std::find_if(side.items.begin(), side.items.end(), [&](const Item& item) {
-    return ops.dump->records[item.record].p2p_seq == number;
-  });
+  const auto place = std::ranges::find_if(
+      side.items, [&](const Item& item) { return ops.dump->records[item.record].p2p_seq == number; });
   return place == side.items.end() ? nullptr : &*place;
 }
 
@@ -95,8 +90,7 @@ Counterpart Messages::counterpart(const RankOps& ops, std::uint32_t record) cons
     }
     return other;
   }
-  const auto place = std::find_if(here->items.begin(), here->items.end(),
-                                  [record](const Item& item) { return item.record == record; });
+  const auto place = std::ranges::find(here->items, record, &Item::record);
   auto index = static_cast<std::int64_t>(place - here->items.begin());
   if (begins_in_the_middle) {
     // For rings that begin in the middle: messages that are finished on one side are finished on the other.
@@ -211,10 +205,9 @@ class WaitFinder {
     } else {
       add_peers(node);
     }
-    const auto by_rank = [](const Blocker& a, const Blocker& b) { return a.rank < b.rank; };
-    std::sort(node.blockers.begin(), node.blockers.end(), by_rank);
-    const auto same = [](const Blocker& a, const Blocker& b) { return a.rank == b.rank; };
-    node.blockers.erase(std::unique(node.blockers.begin(), node.blockers.end(), same), node.blockers.end());
+    std::ranges::sort(node.blockers, {}, &Blocker::rank);
+    const auto repeated = std::ranges::unique(node.blockers, {}, &Blocker::rank);
+    node.blockers.erase(repeated.begin(), repeated.end());
   }
 
   void add_member(WaitNode& node, const GroupMember& member) const {
@@ -372,9 +365,8 @@ class Components {
 }  // namespace
 
 bool moved_between_dumps(const DumpView& view) {
-  return std::any_of(view.groups.begin(), view.groups.end(), [](const GroupCalls& group) {
-    return std::any_of(group.members.begin(), group.members.end(),
-                       [](const GroupMember& member) { return member.is_older; });
+  return std::ranges::any_of(view.groups, [](const GroupCalls& group) {
+    return std::ranges::any_of(group.members, &GroupMember::is_older);
   });
 }
 
@@ -384,22 +376,18 @@ Roots find_roots(const Waits& waits) {
   Roots roots;
   std::vector<std::vector<std::size_t>> next(waits.nodes.size());
   std::vector<bool> is_held(waits.nodes.size(), false);  // by a rank that is not held up in a node itself
-  std::map<Rank, std::size_t> idle;
-  std::map<Rank, std::size_t> lost;
-  std::set<Rank> older;
   for (std::size_t i = 0; i < waits.nodes.size(); ++i) {
     for (const Blocker& blocker : waits.nodes[i].blockers) {
       const auto place = waits.node_of.find(blocker.rank);
       if (blocker.why == Blocker::Why::no_dump) {
-        lost.emplace(blocker.rank, i);
+        roots.lost.insert(blocker.rank);
       } else if (place != waits.node_of.end()) {
         next[i].push_back(place->second);
-      } else if (blocker.why == Blocker::Why::older) {
-        older.insert(blocker.rank);
-        is_held[i] = true;
       } else {
-        idle.emplace(blocker.rank, i);
         is_held[i] = true;
+        if (blocker.why != Blocker::Why::older) {  // whose dump is too old to tell
+          roots.idle.emplace(blocker.rank, i);
+        }
       }
     }
   }
@@ -407,27 +395,23 @@ Roots find_roots(const Waits& waits) {
   std::vector<std::vector<std::size_t>> members(components.count());
   std::vector<bool> leads_on(components.count(), false);
   for (std::size_t i = 0; i < waits.nodes.size(); ++i) {
-    members[components.of(i)].push_back(i);
-    for (const std::size_t target : next[i]) {
-      leads_on[components.of(i)] = leads_on[components.of(i)] || components.of(target) != components.of(i);
-    }
-    leads_on[components.of(i)] = leads_on[components.of(i)] || is_held[i];
+    const std::size_t component = components.of(i);
+    const bool leads_out =
+        std::ranges::any_of(next[i], [&](std::size_t target) { return components.of(target) != component; });
+    members[component].push_back(i);
+    leads_on[component] = leads_on[component] || leads_out || is_held[i];
   }
   for (std::size_t component = 0; component < members.size(); ++component) {
     if (leads_on[component]) {
       continue;
     }
     const std::vector<std::size_t>& nodes = members[component];
-    const bool waits_for_itself =
-        nodes.size() > 1 || std::find(next[nodes.front()].begin(), next[nodes.front()].end(),
-                                      nodes.front()) != next[nodes.front()].end();
+    const std::vector<std::size_t>& after = next[nodes.front()];
+    const bool waits_for_itself = nodes.size() > 1 || std::ranges::find(after, nodes.front()) != after.end();
     waits_for_itself ? roots.cycles.push_back(nodes) : roots.complete.push_back(nodes.front());
   }
-  std::sort(roots.complete.begin(), roots.complete.end());
-  std::sort(roots.cycles.begin(), roots.cycles.end());
-  roots.idle.assign(idle.begin(), idle.end());
-  roots.lost.assign(lost.begin(), lost.end());
-  roots.older.assign(older.begin(), older.end());
+  std::ranges::sort(roots.complete);
+  std::ranges::sort(roots.cycles);
   return roots;
 }
 

@@ -116,11 +116,10 @@ Waits find_waits(const DumpView& view, const Messages& messages);
 
 // Where following blockers ends. Ranks without a dump are listed apart: their calls are unknown.
 struct Roots {
-  std::vector<std::size_t> complete;               // nodes that wait for no rank: all have made the call
-  std::vector<std::vector<std::size_t>> cycles;    // nodes that wait for each other
-  std::vector<std::pair<Rank, std::size_t>> idle;  // owes the call of that node and waits for nothing
-  std::vector<std::pair<Rank, std::size_t>> lost;  // without a dump
-  std::vector<Rank> older;                         // whose dumps are too old to tell
+  std::vector<std::size_t> complete;             // nodes that wait for no rank: all have made the call
+  std::vector<std::vector<std::size_t>> cycles;  // nodes that wait for each other
+  std::map<Rank, std::size_t> idle;              // owe the call of that node and wait for nothing
+  RankSet lost;                                  // without a dump
 };
 
 Roots find_roots(const Waits& waits);
