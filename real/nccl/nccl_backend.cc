@@ -22,7 +22,6 @@
 #include "real/nccl/flights.h"
 #include "real/nccl/nccl_group.h"
 #include "real/nccl/nccl_types.h"
-#include "real/rank/device_watcher.h"
 #include "real/rank/made_groups.h"
 #include "real/rank/recorder.h"
 #include "sim/c10d/arguments.h"
@@ -83,7 +82,7 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
   }
 
   const BackendTraits& traits() const override { return traits_of("nccl"); }
-  void watch(DeviceWatcher& watcher) override {
+  void watch(Recorder& watcher) override {
     epoch_ = gpu_->record(gpu_->stream({}));
     wait_on_host([this] { return gpu_->has_passed(epoch_); }, [] { return std::nullopt; });
     watcher_ = &watcher;
@@ -553,7 +552,7 @@ class NcclBackend final : public Backend, public WatchedDevice, private Streams 
   std::map<std::pair<std::uint8_t, std::int64_t>, cudaEvent_t> events_;  // by stream and position; not passed
   cudaStream_t copies_ = nullptr;                                        // for copies to the host
   cudaEvent_t epoch_ = nullptr;                                          // null: there is no watcher
-  DeviceWatcher* watcher_ = nullptr;                                     // null: none
+  Recorder* watcher_ = nullptr;                                          // null: none
   const bool waits_on_host_ = waits_on_host();
   std::jthread watchdog_;  // ends before the members that it uses
 };

@@ -198,10 +198,15 @@ void Recorder::connected() {
   sink_.write(make(Record::Kind::connect, issuing_));
 }
 
-// True if the values have reached the host.
-bool Recorder::are_seen(const Call& call) const {
-  return std::ranges::all_of(call.results,
-                             [](const Tensor& result) { return result.storage()->pending == 0; });
+// Logs the call's results if they have reached the host.
+void Recorder::note_seen(Open call) {
+  const TensorList& results = call->second.results;
+  const auto is_here = [](const Tensor& result) { return result.storage()->pending == 0; };
+  if (note_completed(call) && std::ranges::all_of(results, is_here)) {
+    Record record = make(Record::Kind::result, call->second.number);
+    record.digest = digest_of(results);
+    sink_.write(record);
+  }
 }
 
 // The host is about to see the call's results. The call's other results are fetched as well, if that does not mean
@@ -220,12 +225,7 @@ void Recorder::close(Open call) {
       device_->settle(*storage);
     }
   }
-  note_completed(call);
-  if (own.is_complete && are_seen(own)) {
-    Record record = make(Record::Kind::result, own.number);
-    record.digest = digest_of(own.results);
-    sink_.write(record);
-  }
+  note_seen(call);
   own.is_closed = true;
 }
 
@@ -284,11 +284,7 @@ Recorder::~Recorder() {
   while (!writers_.empty()) {
     const auto call = open_.find(writers_.begin()->second);
     let_go(call->second);
-    if (note_completed(call) && are_seen(call->second)) {
-      Record record = make(Record::Kind::result, call->second.number);
-      record.digest = digest_of(call->second.results);
-      sink_.write(record);
-    }
+    note_seen(call);
   }
   if (device_ != nullptr) {
     note_completed();

@@ -14,7 +14,6 @@
 #include <tuple>
 
 #include "real/process/run_clock.h"
-#include "real/rank/device_watcher.h"
 #include "real/rank/record.h"
 #include "sim/base/error.h"
 #include "sim/c10d/forwarding_backend.h"
@@ -29,10 +28,7 @@ struct LostPeerError : RuntimeError {
   explicit LostPeerError(const RuntimeError& error) : RuntimeError(error) {}
 };
 
-class Recorder final : public ForwardingBackend,
-                       public DeviceWatcher,
-                       private ForwardingObserver,
-                       private Streams {
+class Recorder final : public ForwardingBackend, private ForwardingObserver, private Streams {
  public:
   // Borrows all of them. To be used by one rank, on its own thread.
   Recorder(Backend& inner, RecordSink& sink, const RunClock& clock)
@@ -64,11 +60,17 @@ class Recorder final : public ForwardingBackend,
   Streams* streams() override { return device_ != nullptr ? this : nullptr; }
   Observer& observer() override { return *this; }
 
-  void clock_starts() override { device_clock_ = clock_.now(); }
-  void ran(const Work& work, Duration from, Duration to) override;
-  void blocked_in(const Work& work) override;
-  void connecting() override;
-  void connected() override;
+  // These are for a backend whose calls run on a device, while the rank's host waits for the device.
+  // The device's clock starts now.
+  void clock_starts() { device_clock_ = clock_.now(); }
+  // The call has completed, and ran from `from` to `to` by that clock.
+  void ran(const Work& work, Duration from, Duration to);
+  // The host waits, ultimately for this call. Called repeatedly, on the rank's own thread.
+  void blocked_in(const Work& work);
+  // The call that is being issued needs a communicator that does not exist yet: the host waits for the other members.
+  // Called repeatedly.
+  void connecting();
+  void connected();
 
   // A record without a call: how the program began and ended.
   void note(Record::Kind kind, const std::string& type = {}, const std::string& text = {},
@@ -107,8 +109,8 @@ class Recorder final : public ForwardingBackend,
   bool note_completed();
   bool note_completed(Open call);
   void close(Open call);
+  void note_seen(Open call);
   void let_go(Call& call);
-  bool are_seen(const Call& call) const;
 
   Record make(Record::Kind kind, std::int64_t call) const;
   Record make_issue(const Op& op, std::int64_t batch);
@@ -132,6 +134,15 @@ class Recorder final : public ForwardingBackend,
   bool is_connecting_ = false;                    // and its wait has been logged
   std::int64_t blocked_in_ = -1;                  // the number of the call that the host's wait is logged for
   std::map<Key, Rank> sources_;                   // of receives from any source, until the caller asks
+};
+
+// A backend whose calls run on a device.
+class WatchedDevice {
+ public:
+  virtual ~WatchedDevice() = default;
+
+  // `watcher` is borrowed.
+  virtual void watch(Recorder& watcher) = 0;
 };
 
 }  // namespace rollcall::real
