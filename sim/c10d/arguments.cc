@@ -80,25 +80,13 @@ void warn_not_in_group(std::string_view function) {
                    this_rank().rank));
 }
 
-namespace {
-
-void check_root_list(const TensorList& list, bool is_root, const char* parameter, const char* side) {
-  if (is_root && list.empty()) {
+void check_root_list(bool has_list, bool is_root, const char* parameter, const char* side) {
+  if (is_root && !has_list) {
     throw ValueError(fmt::format("Argument ``{}`` must be specified on {} rank.", parameter, side));
   }
-  if (!is_root && !list.empty()) {
+  if (!is_root && has_list) {
     throw ValueError(fmt::format("Argument ``{}`` must NOT be specified on non-{} ranks.", parameter, side));
   }
-}
-
-}  // namespace
-
-void check_gather_list(const TensorList& gather_list, Rank root, Rank self) {
-  check_root_list(gather_list, root == self, "gather_list", "destination");
-}
-
-void check_scatter_list(const TensorList& scatter_list, Rank root, Rank self) {
-  check_root_list(scatter_list, root == self, "scatter_list", "source");
 }
 
 namespace {
@@ -151,11 +139,6 @@ const char* split_error(const Op& op, Rank size) {
   const SplitSizes& splits = *op.tensors.splits;
   const char* error = split_error(splits.input, *op.tensors.input, size);
   return error != nullptr ? error : split_error(splits.output, *op.tensors.output, size);
-}
-
-// True if the rank's own part of a list has the size of the tensor that it comes from or goes to.
-bool own_part_fits(const Op& op, const TensorList& list) {
-  return list[static_cast<std::size_t>(op.rank)].numel() == single_of(op).numel;
 }
 
 bool flat_sizes_fit(const Op& op, Rank size) {
@@ -279,13 +262,6 @@ std::string rooted_list_text(const Op& op, Rank size) {
 
 // ---- Gloo ----
 
-// Most of Gloo's errors begin with the method that raises them.
-std::optional<Error> gloo_error(std::string_view method, const std::string& text) {
-  return text.empty()
-             ? std::nullopt
-             : std::optional<Error>(RuntimeError(fmt::format("ProcessGroupGloo::{}: {}", method, text)));
-}
-
 std::string all_gather_text(const Op& op, Rank size) {
   if (length(op.tensors.outputs) != static_cast<std::size_t>(size)) {
     return fmt::format("invalid output tensor list at index 0 (expected length {}, got {})", size,
@@ -396,12 +372,6 @@ std::string all_to_all_text(const Op& op, Rank size) {
   return {};
 }
 
-// Returns `text`, or, if that is empty, what is wrong with the device. Meta tensors of operations that are not listed
-// here never reach the process group: the dispatcher refuses them.
-std::string or_device(std::string text, const Op& op) {
-  return text.empty() && op.device.type == DeviceType::meta ? "unsupported device type meta" : text;
-}
-
 }  // namespace
 
 std::optional<Error> gloo_argument_error(const Op& op, Rank size, const TorchTraits& torch) {
@@ -409,8 +379,16 @@ std::optional<Error> gloo_argument_error(const Op& op, Rank size, const TorchTra
   if (row.gloo_method.empty() || torch.release < row.gloo_since) {
     return std::nullopt;  // not checked, not supported at all, or checked elsewhere
   }
-  const auto error = [&](const std::string& text) {
-    return gloo_error(row.gloo_method, or_device(text, op));
+  // Most of Gloo's errors begin with the method that raises them. If nothing else is wrong, the device may be; meta
+  // tensors of operations that do not come here never reach the process group: the dispatcher refuses them.
+  const auto error = [&](std::string text) -> std::optional<Error> {
+    if (text.empty() && op.device.type == DeviceType::meta) {
+      text = "unsupported device type meta";
+    }
+    if (text.empty()) {
+      return std::nullopt;
+    }
+    return RuntimeError(fmt::format("ProcessGroupGloo::{}: {}", row.gloo_method, text));
   };
   switch (row.sizes) {
     case Sizes::equal:
@@ -473,18 +451,16 @@ std::optional<Error> nccl_list_error(const Op& op, Rank size, const TorchTraits&
         fmt::format("{}: a list of {} for {} ranks; NCCL would run beyond the end of a tensor",
                     to_string(op.kind), list.size(), size));
   }
-  if (own_part_fits(op, list)) {
+  if (list[static_cast<std::size_t>(op.rank)].numel() == single_of(op).numel) {  // the rank's own part
     return std::nullopt;
   }
-  const char* grouped =
-      row_of(op.kind).sizes == Sizes::gathered
-          ? "Tensor input and output of _broadcast_oop must have the same number of elements "
-          : "Tensor input and output of _reduce_oop must have the same number of elements ";
   // torch 2.x does not notice equal parts of the wrong size, and reads or writes out of bounds. Earlier releases
   // raised:
-  return ValueError(all_alike(list)
-                        ? "All tensor operands to scatter/gather must have the same number of elements"
-                        : grouped);
+  if (all_alike(list)) {
+    return ValueError("All tensor operands to scatter/gather must have the same number of elements");
+  }
+  return ValueError(fmt::format("Tensor input and output of {} must have the same number of elements ",
+                                row_of(op.kind).sizes == Sizes::gathered ? "_broadcast_oop" : "_reduce_oop"));
 }
 
 std::optional<Error> nccl_flat_error(const Op& op, Rank size) {

@@ -56,9 +56,8 @@ inline bool stands_outside(const ProcessGroup& group, const char* function) {
   return true;
 }
 
-// Throws ValueError when the root has no list, or another rank has one. `root` and `self` are global ranks.
-void check_gather_list(const TensorList& gather_list, Rank root, Rank self);
-void check_scatter_list(const TensorList& scatter_list, Rank root, Rank self);
+// Throws ValueError when the root has no list, or another rank has one. `side`: what the root is called.
+void check_root_list(bool has_list, bool is_root, const char* parameter, const char* side);
 
 // False when any backend has an error for the operation's root, lists or sizes. Operations on one tensor without a root
 // are always well formed.

@@ -346,7 +346,7 @@ Work gather(const Tensor& tensor, const TensorList& outputs, Rank dst, const Col
   if (outside(group, OpKind::gather)) {
     return {};
   }
-  check_gather_list(outputs, dst, self.rank);
+  check_root_list(!outputs.empty(), dst == self.rank, "gather_list", "destination");
   Op op = start_on(tensor, self, OpKind::gather, group, options, site);
   op.root = root_in(group, dst, op.kind, site);
   if (!outputs.empty()) {
@@ -388,7 +388,7 @@ Work scatter(const Tensor& tensor, const TensorList& inputs, Rank src, const Col
   if (outside(group, OpKind::scatter)) {
     return {};
   }
-  check_scatter_list(inputs, src, self.rank);
+  check_root_list(!inputs.empty(), src == self.rank, "scatter_list", "source");
   Op op = start_on(tensor, self, OpKind::scatter, group, options, site);
   op.tensors.input = nullptr;
   op.tensors.output = tensor.storage();

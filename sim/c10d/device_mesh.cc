@@ -135,9 +135,9 @@ std::vector<Rank> DeviceMesh::get_coordinate() const {
 
 Rank DeviceMesh::size() const { return root_->shape.size_along(root_dims()); }
 
-std::vector<std::string> DeviceMesh::dim_names() const {
+std::vector<std::string> DeviceMesh::names_of(const std::vector<Dim>& dims) {
   std::vector<std::string> names;
-  for (const Dim& dim : dims_) {
+  for (const Dim& dim : dims) {
     names.push_back(dim.name);
   }
   return names;
@@ -161,12 +161,8 @@ DeviceMesh DeviceMesh::slice(const std::vector<std::string>& names) const {
   for (const std::string& name : names) {
     const auto found = std::ranges::find(known, name, &Dim::name);
     if (found == known.end()) {
-      std::vector<std::string> valid;
-      for (const Dim& dim : known) {
-        valid.push_back(dim.name);
-      }
       throw Error("KeyError", fmt::format("Invalid mesh_dim_names {} specified. Valid mesh_dim_names are {}.",
-                                          python_tuple(names), python_list(valid)));
+                                          python_tuple(names), python_list(names_of(known))));
     }
     chosen.push_back(*found);
   }

@@ -47,7 +47,7 @@ class DeviceMesh {
   std::size_t ndim() const { return dims_.size(); }
   Rank size(std::size_t dim) const { return size_of(dims_[dim]); }
   Rank size() const;
-  std::vector<std::string> dim_names() const;
+  std::vector<std::string> dim_names() const { return names_of(dims_); }
 
   // mesh["dp"], mesh["dp", "cp"]: some dimensions, in their order. Makes no groups. Throws KeyError for others.
   DeviceMesh slice(const std::vector<std::string>& names) const;
@@ -83,6 +83,7 @@ class DeviceMesh {
   const Dim* find_dim(const std::string& name) const;
   bool is_root() const;
   Rank size_of(const Dim& dim) const { return root_->shape.size_along(dim.of_root); }
+  static std::vector<std::string> names_of(const std::vector<Dim>& dims);
   MeshShape::Dims root_dims() const;
 
   std::shared_ptr<Root> root_;

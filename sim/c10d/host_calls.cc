@@ -27,7 +27,6 @@ std::string_view to_string(StoreCall::Kind kind) {
 }
 
 bool is_sound(const StoreCall& call) {
-  using Kind = StoreCall::Kind;
   const bool takes_any = call.kind == Kind::wait || call.kind == Kind::check;
   return call.kind <= Kind::num_keys &&
          (takes_any || call.keys.size() == (call.kind == Kind::num_keys ? 0 : 1));

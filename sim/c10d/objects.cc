@@ -151,13 +151,7 @@ void gather_object(const Object& object, ObjectList* objects, Rank dst, const Pr
   }
   look_up_root(group, dst, OpKind::gather, site);
   const bool is_destination = get_rank() == dst;
-  const bool has_list = objects != nullptr && !objects->empty();
-  if (is_destination && !has_list) {
-    throw ValueError("Argument ``gather_list`` must be specified on destination rank.");
-  }
-  if (!is_destination && has_list) {
-    throw ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.");
-  }
+  check_root_list(objects != nullptr && !objects->empty(), is_destination, "gather_list", "destination");
   const std::string bytes = pickle(object);
   const std::vector<std::int64_t> sizes = gather_sizes(size_of(bytes), group, site);
   const std::int64_t longest = *std::ranges::max_element(sizes);

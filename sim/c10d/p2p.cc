@@ -41,6 +41,7 @@ Op describe_message(OpKind kind, const Tensor& tensor, std::optional<Rank> globa
   check_tensor(tensor, "tensor");
   Op op;
   op.kind = kind;
+  op.async_op = async_op;
   op.group = group.id();
   op.rank = group.rank();
   op.root = global_peer ? root_in(group, *global_peer, kind, site) : from_anyone;
@@ -61,9 +62,8 @@ const ProcessGroup& group_of(const PointToPointOptions& options) {
   return options.group ? options.group : detail::default_group();
 }
 
-Work post(Op op, bool async_op) {
+Work post(const Op& op) {
   spend_step();
-  op.async_op = async_op;
   return this_rank().backend->issue(op);
 }
 
@@ -107,7 +107,7 @@ void detail::check_message(const Op& op, Rank group_size, bool is_ordered, const
 void send(const Tensor& tensor, Rank dst, const PointToPointOptions& options, Site site) {
   const ProcessGroup& group = group_of(options);
   if (!stands_outside(group, "send")) {
-    post(describe_message(OpKind::send, tensor, dst, options, group, false, site), false).wait();
+    post(describe_message(OpKind::send, tensor, dst, options, group, false, site)).wait();
   }
 }
 
@@ -116,7 +116,7 @@ Rank recv(const Tensor& tensor, std::optional<Rank> src, const PointToPointOptio
   if (stands_outside(group, "recv")) {
     return -1;
   }
-  const Work work = post(describe_message(OpKind::recv, tensor, src, options, group, false, site), false);
+  const Work work = post(describe_message(OpKind::recv, tensor, src, options, group, false, site));
   work.wait();
   return src ? *src : group.members().ranks[static_cast<std::size_t>(this_rank().backend->source_of(work))];
 }
@@ -125,14 +125,14 @@ Work isend(const Tensor& tensor, Rank dst, const PointToPointOptions& options, S
   const ProcessGroup& group = group_of(options);
   return stands_outside(group, "isend")
              ? Work()
-             : post(describe_message(OpKind::send, tensor, dst, options, group, true, site), true);
+             : post(describe_message(OpKind::send, tensor, dst, options, group, true, site));
 }
 
 Work irecv(const Tensor& tensor, std::optional<Rank> src, const PointToPointOptions& options, Site site) {
   const ProcessGroup& group = group_of(options);
   return stands_outside(group, "irecv")
              ? Work()
-             : post(describe_message(OpKind::recv, tensor, src, options, group, true, site), true);
+             : post(describe_message(OpKind::recv, tensor, src, options, group, true, site));
 }
 
 std::vector<Work> batch_isend_irecv(std::span<const PointToPoint> batch, Site site) {
@@ -142,7 +142,6 @@ std::vector<Work> batch_isend_irecv(std::span<const PointToPoint> batch, Site si
     if (!stands_outside(group, message.kind == OpKind::send ? "isend" : "irecv")) {
       ops.push_back(
           describe_message(message.kind, message.tensor, message.peer, message.options, group, true, site));
-      ops.back().async_op = true;
     }
   }
   spend_step();
