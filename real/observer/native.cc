@@ -61,7 +61,7 @@ extern PyTypeObject PyList_Type, PyTuple_Type, PyLong_Type;
 extern PyObject _Py_NoneStruct;
 
 void Py_IncRef(PyObject*);
-void Py_DecRef(PyObject*);
+void Py_DecRef(PyObject*);  // also of null
 void PyErr_Clear();
 PyObject* PyErr_Occurred();
 int PyArg_ParseTuple(PyObject*, const char*, ...);
@@ -124,19 +124,20 @@ struct Table {
   size_t size = 0;  // a power of two
   size_t used = 0;
 
-  static size_t place_of(uint64_t key, size_t size) {
-    return (key * 0x9e3779b97f4a7c15U >> 20U) & (size - 1);
-  }
+  size_t home_of(uint64_t key) const { return (key * 0x9e3779b97f4a7c15U >> 20U) & (size - 1); }
 
-  Entry* find(uint64_t key) const {
-    if (size == 0) {
-      return nullptr;
-    }
-    size_t place = place_of(key, size);
+  // The key's entry, or the empty one where it would be. Half of the entries are empty.
+  Entry& entry_of(uint64_t key) const {
+    size_t place = home_of(key);
     while (entries[place].key != 0 && entries[place].key != key) {
       place = (place + 1) & (size - 1);
     }
-    return entries[place].key != 0 ? &entries[place] : nullptr;
+    return entries[place];
+  }
+
+  Entry* find(uint64_t key) const {
+    Entry* const entry = size != 0 ? &entry_of(key) : nullptr;
+    return entry != nullptr && entry->key != 0 ? entry : nullptr;
   }
 
   // False if there is no memory.
@@ -144,12 +145,9 @@ struct Table {
     if (2 * used >= size && !grow()) {
       return false;
     }
-    size_t place = place_of(entry.key, size);
-    while (entries[place].key != 0 && entries[place].key != entry.key) {
-      place = (place + 1) & (size - 1);
-    }
-    used += entries[place].key == 0 ? 1 : 0;
-    entries[place] = entry;
+    Entry& place = entry_of(entry.key);
+    used += place.key == 0 ? 1 : 0;
+    place = entry;
     return true;
   }
 
@@ -161,7 +159,7 @@ struct Table {
     size_t hole = static_cast<size_t>(found - entries);
     --used;
     for (size_t next = (hole + 1) & (size - 1); entries[next].key != 0; next = (next + 1) & (size - 1)) {
-      const size_t home = place_of(entries[next].key, size);
+      const size_t home = home_of(entries[next].key);
       if (((next - home) & (size - 1)) >= ((next - hole) & (size - 1))) {
         entries[hole] = entries[next];
         hole = next;
@@ -277,29 +275,26 @@ void let_go(PyObject* work, bool failed) {
   }
 }
 
-void forget_works() {
-  Table old = pending;
-  pending = Table();
+// Lets go of a table's objects, and calls `end` for each of its entries.
+template <typename End>
+void forget(Table& table, const End& end) {
+  Table old = table;
+  table = Table();
   for (size_t i = 0; i < old.size; ++i) {
     if (old.entries[i].key != 0) {
       Py_DecRef(reinterpret_cast<PyObject*>(old.entries[i].key));
+      end(old.entries[i]);
     }
   }
   old.clear();
 }
 
 void forget_groups() {
-  Table old = groups;
-  groups = Table();
-  for (size_t i = 0; i < old.size; ++i) {
-    if (old.entries[i].key != 0) {
-      auto* group = reinterpret_cast<Group*>(old.entries[i].first);
-      Py_DecRef(reinterpret_cast<PyObject*>(old.entries[i].key));
-      Py_DecRef(group->known);
-      free(group);
-    }
-  }
-  old.clear();
+  forget(groups, [](const Entry& entry) {
+    auto* group = reinterpret_cast<Group*>(entry.first);
+    Py_DecRef(group->known);
+    free(group);
+  });
 }
 
 // --- a call's arguments and call site, as a number ---
@@ -361,11 +356,8 @@ bool is_code_of_user(PyObject* code) {
   PyObject* file = PyObject_GetAttr(code, file_word);
   PyObject* answer = file != nullptr ? PyObject_CallFunctionObjArgs(is_users, file, nullptr) : nullptr;
   const bool yes = answer != nullptr && PyObject_IsTrue(answer) == 1;
-  for (PyObject* each : {file, answer}) {
-    if (each != nullptr) {
-      Py_DecRef(each);
-    }
-  }
+  Py_DecRef(file);
+  Py_DecRef(answer);
   PyErr_Clear();
   if (codes.put({key_of(code), yes ? 1U : 0U, 0})) {
     Py_IncRef(code);  // forever, so that no other object gets its address
@@ -441,11 +433,8 @@ PyObject* invoke(PyObject* original, PyObject* const* arguments, size_t flagged,
   PyObject* named = dict_of(arguments + count, names);
   PyObject* result =
       positional != nullptr && named != nullptr ? PyObject_Call(original, positional, named) : nullptr;
-  for (PyObject* each : {positional, named}) {
-    if (each != nullptr) {
-      Py_DecRef(each);
-    }
-  }
+  Py_DecRef(positional);
+  Py_DecRef(named);
   return result;
 }
 
@@ -458,16 +447,11 @@ uint64_t describe(const Method& method, const Group& group, uint64_t key, PyObje
   if (positional != nullptr && named != nullptr && frame != nullptr) {
     PyObject* number =
         PyObject_CallFunctionObjArgs(new_call, group.known, method.name, positional, named, frame, nullptr);
-    if (number != nullptr) {
-      call = PyLong_AsUnsignedLongLong(number);
-      Py_DecRef(number);
-    }
+    call = number != nullptr ? PyLong_AsUnsignedLongLong(number) : 0;
+    Py_DecRef(number);
   }
-  for (PyObject* each : {positional, named}) {
-    if (each != nullptr) {
-      Py_DecRef(each);
-    }
-  }
+  Py_DecRef(positional);
+  Py_DecRef(named);
   PyErr_Clear();  // however strange the call is, the observer must not end the job
   calls.put({key, call, 0});
   return call;
@@ -488,11 +472,8 @@ void keep_completion(PyObject* work, uint64_t number, bool ends_on_host, PyObjec
   } else {
     finish(number, false);
   }
-  for (PyObject* each : {positional, mark}) {
-    if (each != nullptr) {
-      Py_DecRef(each);
-    }
-  }
+  Py_DecRef(positional);
+  Py_DecRef(mark);
   PyErr_Clear();  // whatever went wrong, the observer must not end the job
 }
 
@@ -608,7 +589,7 @@ PyObject* py_begin(PyObject*, PyObject* arguments) {
   last_number = 0;
   calls.clear();
   forget_groups();
-  forget_works();
+  forget(pending, [](const Entry&) {});
   return none();
 }
 
