@@ -66,7 +66,14 @@ std::optional<RankSet> ranks_in(const OrderedJson& value, Rank world_size) {
   return ranks;
 }
 
-OrderedJson set_json(const RankSet& ranks) { return ranks.to_vector(); }
+// Renumbers such a set. Returns false if it is none.
+bool renumber_set(OrderedJson& value, const Renumbering& numbers) {
+  const std::optional<RankSet> ranks = ranks_in(value, numbers.world_size());
+  if (ranks) {
+    value = numbers.of(*ranks).to_vector();
+  }
+  return ranks.has_value();
+}
 
 // Renumbers `rank == 63` and similar comparisons. The rest of an expression stays unchanged.
 std::string in_expression(const std::string& text, const Renumbering& numbers) {
@@ -107,13 +114,10 @@ bool renumber_values(OrderedJson& object, const Renumbering& numbers) {
   std::vector<std::string> empty;
   for (auto& [name, value] : object.items()) {
     OrderedJson& set = value.is_object() && value.contains("ranks") ? value["ranks"] : value;
-    const std::optional<RankSet> ranks = ranks_in(set, numbers.world_size());
-    if (!ranks) {
+    if (!renumber_set(set, numbers)) {
       return false;
     }
-    const RankSet own = numbers.of(*ranks);
-    set = set_json(own);
-    if (own.empty()) {
+    if (set.empty()) {
       empty.push_back(name);
     }
   }
@@ -126,18 +130,13 @@ bool renumber_values(OrderedJson& object, const Renumbering& numbers) {
 bool renumber_faults(OrderedJson& faults, const Renumbering& numbers) {
   OrderedJson result = OrderedJson::array();
   for (OrderedJson fault : faults) {
-    if (fault.contains("ranks")) {
-      const std::optional<RankSet> ranks = ranks_in(fault["ranks"], numbers.world_size());
-      if (!ranks) {
-        return false;
-      }
-      const RankSet own = numbers.of(*ranks);
-      if (own.empty()) {
-        continue;
-      }
-      fault["ranks"] = set_json(own);
+    const bool has_ranks = fault.contains("ranks");
+    if (has_ranks && !renumber_set(fault["ranks"], numbers)) {
+      return false;
     }
-    result.push_back(fault);
+    if (!has_ranks || !fault["ranks"].empty()) {
+      result.push_back(fault);
+    }
   }
   faults = result;
   return true;
@@ -164,12 +163,8 @@ bool renumber_member(const std::string& key, OrderedJson& value, const Renumberi
     value = own.value_or(-1);
     return own.has_value();
   }
-  if (rank_set_keys.contains(key)) {
-    const std::optional<RankSet> ranks = ranks_in(value, numbers.world_size());
-    if (ranks) {
-      value = set_json(numbers.of(*ranks));
-      return true;
-    }
+  if (rank_set_keys.contains(key) && renumber_set(value, numbers)) {
+    return true;
   }
   if (value.is_string()) {
     value = in_expression(value.get<std::string>(), numbers);

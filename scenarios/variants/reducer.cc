@@ -82,97 +82,6 @@ std::vector<OrderedJson> blocks_in(const OrderedJson& statement) {
   return blocks;
 }
 
-// One pass.
-class Reducer {
- public:
-  Reducer(OrderedJson& tree, const Accepts& accepts) : best_(tree), accepts_(accepts) {}
-
-  bool shorten(const Pointer& list);
-  bool unwrap_all(const Pointer& list);
-  bool drop_from(const Pointer& object);
-  bool shrink(const Pointer& number);
-
- private:
-  bool unwrap(const Pointer& list, std::size_t index);
-  bool take(OrderedJson candidate) { return offer(best_, std::move(candidate), accepts_); }
-
-  OrderedJson& best_;
-  const Accepts& accepts_;
-};
-
-// Removes halves, quarters, and so on, from the end: later elements often depend on earlier ones.
-bool Reducer::shorten(const Pointer& list) {
-  bool changed = false;
-  for (std::size_t chunk = best_.at(list).size(); chunk > 0; chunk /= 2) {
-    std::size_t end = best_.at(list).size();
-    while (end > 0) {
-      const std::size_t begin = end > chunk ? end - chunk : 0;
-      OrderedJson candidate = best_;
-      OrderedJson& elements = candidate.at(list);
-      elements.erase(elements.begin() + static_cast<std::ptrdiff_t>(begin),
-                     elements.begin() + static_cast<std::ptrdiff_t>(end));
-      changed = take(std::move(candidate)) || changed;
-      end = begin;
-    }
-  }
-  return changed;
-}
-
-bool Reducer::unwrap_all(const Pointer& list) {
-  bool changed = false;
-  for (std::size_t index = 0; index < best_.at(list).size(); ++index) {
-    changed = unwrap(list, index) || changed;
-  }
-  return changed;
-}
-
-bool Reducer::unwrap(const Pointer& list, std::size_t index) {
-  for (const OrderedJson& block : blocks_in(best_.at(list)[index])) {
-    OrderedJson candidate = best_;
-    OrderedJson& elements = candidate.at(list);
-    const auto place = elements.erase(elements.begin() + static_cast<std::ptrdiff_t>(index));
-    elements.insert(place, block.begin(), block.end());
-    if (take(std::move(candidate))) {
-      return true;
-    }
-  }
-  return false;
-}
-
-bool Reducer::drop_from(const Pointer& object) {
-  bool changed = false;
-  std::vector<std::string> keys;
-  for (const auto& [key, value] : best_.at(object).items()) {
-    keys.push_back(key);
-  }
-  for (const std::string& key : keys) {
-    if (!fixed_members.contains(key)) {
-      OrderedJson candidate = best_;
-      candidate.at(object).erase(key);
-      changed = take(std::move(candidate)) || changed;
-    }
-  }
-  return changed;
-}
-
-bool Reducer::shrink(const Pointer& number) {
-  const auto set = [&](std::int64_t value) {
-    OrderedJson candidate = best_;
-    candidate.at(number) = value;
-    return take(std::move(candidate));
-  };
-  std::int64_t accepted = best_.at(number).get<std::int64_t>();
-  if (set(0) || (accepted != 1 && set(1))) {
-    return true;
-  }
-  const std::int64_t before = accepted;
-  for (std::int64_t refused = 1; accepted - refused > 1;) {
-    const std::int64_t middle = refused + (accepted - refused) / 2;
-    (set(middle) ? accepted : refused) = middle;
-  }
-  return accepted != before;
-}
-
 }  // namespace
 
 bool offer(OrderedJson& tree, OrderedJson candidate, const Accepts& accepts) {
@@ -183,24 +92,79 @@ bool offer(OrderedJson& tree, OrderedJson candidate, const Accepts& accepts) {
   return true;
 }
 
+// From the end, by halves, quarters, and so on: later elements often depend on earlier ones.
 bool shorten_lists(OrderedJson& tree, const Accepts& accepts) {
-  Reducer reducer(tree, accepts);
-  return for_each_place(tree, is_list, [&](const Pointer& list) { return reducer.shorten(list); });
+  return for_each_place(tree, is_list, [&](const Pointer& list) {
+    bool changed = false;
+    for (std::size_t chunk = tree.at(list).size(); chunk > 0; chunk /= 2) {
+      std::size_t end = tree.at(list).size();
+      while (end > 0) {
+        const std::size_t begin = end > chunk ? end - chunk : 0;
+        OrderedJson candidate = tree;
+        OrderedJson& elements = candidate.at(list);
+        elements.erase(elements.begin() + static_cast<std::ptrdiff_t>(begin),
+                       elements.begin() + static_cast<std::ptrdiff_t>(end));
+        changed = offer(tree, std::move(candidate), accepts) || changed;
+        end = begin;
+      }
+    }
+    return changed;
+  });
 }
 
 bool unwrap_blocks(OrderedJson& tree, const Accepts& accepts) {
-  Reducer reducer(tree, accepts);
-  return for_each_place(tree, is_block, [&](const Pointer& list) { return reducer.unwrap_all(list); });
+  const auto unwrap = [&](const Pointer& list, std::size_t index) {
+    const std::vector<OrderedJson> blocks = blocks_in(tree.at(list)[index]);
+    return std::ranges::any_of(blocks, [&](const OrderedJson& block) {
+      OrderedJson candidate = tree;
+      OrderedJson& elements = candidate.at(list);
+      const auto place = elements.erase(elements.begin() + static_cast<std::ptrdiff_t>(index));
+      elements.insert(place, block.begin(), block.end());
+      return offer(tree, std::move(candidate), accepts);
+    });
+  };
+  return for_each_place(tree, is_block, [&](const Pointer& list) {
+    bool changed = false;
+    for (std::size_t index = 0; index < tree.at(list).size(); ++index) {
+      changed = unwrap(list, index) || changed;
+    }
+    return changed;
+  });
 }
 
 bool drop_members(OrderedJson& tree, const Accepts& accepts) {
-  Reducer reducer(tree, accepts);
-  return for_each_place(tree, is_object, [&](const Pointer& object) { return reducer.drop_from(object); });
+  return for_each_place(tree, is_object, [&](const Pointer& object) {
+    bool changed = false;
+    const OrderedJson members = tree.at(object);
+    for (const auto& [key, value] : members.items()) {
+      if (!fixed_members.contains(key)) {
+        OrderedJson candidate = tree;
+        candidate.at(object).erase(key);
+        changed = offer(tree, std::move(candidate), accepts) || changed;
+      }
+    }
+    return changed;
+  });
 }
 
 bool shrink_numbers(OrderedJson& tree, const Accepts& accepts) {
-  Reducer reducer(tree, accepts);
-  return for_each_place(tree, is_number, [&](const Pointer& number) { return reducer.shrink(number); });
+  return for_each_place(tree, is_number, [&](const Pointer& number) {
+    const auto set = [&](std::int64_t value) {
+      OrderedJson candidate = tree;
+      candidate.at(number) = value;
+      return offer(tree, std::move(candidate), accepts);
+    };
+    std::int64_t accepted = tree.at(number).get<std::int64_t>();
+    if (set(0) || (accepted != 1 && set(1))) {
+      return true;
+    }
+    const std::int64_t before = accepted;
+    for (std::int64_t refused = 1; accepted - refused > 1;) {
+      const std::int64_t middle = refused + (accepted - refused) / 2;
+      (set(middle) ? accepted : refused) = middle;
+    }
+    return accepted != before;
+  });
 }
 
 std::size_t count_statements(const OrderedJson& scenario) {
