@@ -40,8 +40,6 @@ struct DumpCase {
 std::optional<Diagnosis> judge_join(const DumpCase& job);      // Join's hooks out of step with iterations
 std::optional<Diagnosis> judge_mismatch(const DumpCase& job);  // calls that met, disagree and do not end
 std::optional<Diagnosis> judge_ended(const DumpCase& job);     // the same for calls that are over for all
-// The same for the two ends of a message, or of one message of a batch.
-std::optional<Diagnosis> judge_message(const DumpCase& job, const WaitNode& node);
 // Devices that do not see the end of calls that their peers have finished, in a job at rest. Calls that their hosts
 // owe, and cycles, are consequences of this.
 std::optional<Diagnosis> judge_blind(const DumpCase& job);

@@ -2,6 +2,7 @@
 // one, or joined early and shadows them wrongly. Also messages whose two ends disagree.
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include <fmt/core.h>
@@ -28,15 +29,13 @@ std::vector<Party> parties_of(const GroupCalls& group, std::int64_t position) {
     if (op == nullptr) {
       continue;
     }
-    auto party = std::find_if(parties.begin(), parties.end(),
-                              [op](const Party& known) { return known.token == op->token; });
+    auto party = std::ranges::find(parties, op->token, &Party::token);
     if (party == parties.end()) {
       party = parties.insert(parties.end(), Party{op->token, {}});
     }
     party->members.push_back(&member);
   }
-  std::stable_sort(parties.begin(), parties.end(),
-                   [](const Party& a, const Party& b) { return a.members.size() > b.members.size(); });
+  std::ranges::stable_sort(parties, std::greater{}, [](const Party& party) { return party.members.size(); });
   return parties;
 }
 
@@ -64,7 +63,8 @@ class MismatchJudge {
 
   Diagnosis judge() const {
     const Blamed blamed = blame();
-    const Shift shift = blamed.tie ? Shift{} : shift_of(blamed);
+    const Shift shift =
+        blamed.tie ? Shift{} : find_shift(job_.view, *blamed.odd.front(), *blamed.usual, node_.position);
     Diagnosis diagnosis;
     diagnosis.confidence = blamed.tie || blamed.even || blamed.against_habit ? Confidence::low
                            : blamed.by_habit || blamed.by_present            ? Confidence::medium
@@ -129,8 +129,7 @@ class MismatchJudge {
   }
 
   std::size_t without_dump() const {
-    return static_cast<std::size_t>(std::count_if(group_.members.begin(), group_.members.end(),
-                                                  [](const GroupMember& m) { return m.ops == nullptr; }));
+    return static_cast<std::size_t>(std::ranges::count(group_.members, nullptr, &GroupMember::ops));
   }
 
   Blamed against_all_but(const Party& right) const {
@@ -148,9 +147,7 @@ class MismatchJudge {
   Blamed blame_without_majority() const {
     std::vector<const Party*> faithful;
     for (const Party& party : parties_) {
-      const bool departs = std::any_of(party.members.begin(), party.members.end(),
-                                       [this](const GroupMember* m) { return departs_here(*m); });
-      if (!departs) {
+      if (std::ranges::none_of(party.members, [this](const GroupMember* m) { return departs_here(*m); })) {
         faithful.push_back(&party);
       }
     }
@@ -172,10 +169,6 @@ class MismatchJudge {
     const DumpOp* op = member.at(node_.position);
     const std::optional<Departure> departure = find_departure(*member.ops, *op);
     return departure && departure->op <= op && departure->context > 1;
-  }
-
-  Shift shift_of(const Blamed& blamed) const {
-    return find_shift(job_.view, *blamed.odd.front(), *blamed.usual, node_.position);
   }
 
   const DumpCall& recorded(const GroupMember& member) const {
@@ -364,6 +357,51 @@ void MismatchJudge::word(const Blamed& blamed, const Shift& shift, Diagnosis& di
         "a dump with stacks (pickle, TORCH_INCLUDE_STACK_TRACE=1): they distinguish a call left out from one "
         "too many and from a repeated step");
   }
+}
+
+// Judges the two ends of a message, or of one message of a batch.
+std::optional<Diagnosis> judge_message(const DumpCase& job, const WaitNode& node) {
+  const RankOps& ops = *job.view.ops_of(node.ranks.front());
+  for (const Counterpart& other : job.messages.counterparts(ops, *node.ops.front())) {
+    if (other.op == nullptr) {
+      continue;
+    }
+    const DumpCall& mine = job.view.job.calls[ops.dump->records[other.own].call];
+    const DumpCall& theirs = job.view.job.calls[other.ops->dump->records[other.record].call];
+    if (mine.inputs == theirs.inputs && mine.input_dtypes == theirs.input_dtypes) {
+      continue;
+    }
+    Diagnosis diagnosis;
+    diagnosis.finding.kind = FindingKind::p2p_mismatch;
+    set_place(job, node, {}, diagnosis);
+    diagnosis.finding.at->call = name_message(job, ops, other.own);
+    const auto departs = [](const RankOps& side, const DumpOp& op) {
+      const std::optional<Departure> departure = find_departure(side, op);
+      return departure && departure->op == &op && departure->context > 1;
+    };
+    const bool i_depart = departs(ops, *node.ops.front());
+    const bool they_depart = departs(*other.ops, *other.op);
+    diagnosis.finding.tie = i_depart == they_depart;
+    if (i_depart || !they_depart) {
+      diagnosis.finding.culprits.insert(ops.dump->rank);
+    }
+    if (they_depart || !i_depart) {
+      diagnosis.finding.culprits.insert(other.rank);
+    }
+    diagnosis.confidence = diagnosis.finding.tie ? Confidence::medium : Confidence::high;
+    diagnosis.finding.headline = fmt::format("{} of rank {} and {} of rank {} disagree", mine.op,
+                                             ops.dump->rank, theirs.op, other.rank);
+    diagnosis.finding.cause = fmt::format("rank {} has {}, rank {} has {}", ops.dump->rank,
+                                          arguments_phrase(mine), other.rank, arguments_phrase(theirs));
+    diagnosis.finding.advice = "send and receive the same number of elements of the same dtype";
+    diagnosis.evidence.push_back(diagnosis.finding.cause);
+    if (!diagnosis.finding.tie) {
+      diagnosis.evidence.push_back(
+          fmt::format("earlier messages of {} were different", ranks_phrase(diagnosis.finding.culprits)));
+    }
+    return diagnosis;
+  }
+  return std::nullopt;
 }
 
 // True if equal positions are the same call, however it ended. Gloo's messages take numbers on some ranks only.

@@ -13,12 +13,47 @@ namespace rollcall::check {
 
 namespace {
 
+// True if the rank knows that a call after `op` has finished: its device works.
+bool sees_later(const RankOps& ops, const DumpOp& op) {
+  return std::any_of(&op, ops.ops.data() + ops.ops.size(),
+                     [](const DumpOp& later) { return later.finished; });
+}
+
+// Ranks that have not noticed the end of calls that their peers have finished, and for whose calls the test holds. A
+// watchdog that is merely late misses one or two; a failed device, all since it failed.
+template <typename Test>
+RankSet blind_ranks(const DumpCase& job, const Test& counts) {
+  std::size_t most = 0;
+  for (const auto& [rank, ops] : job.waits.unobserved) {
+    most = std::max(most, ops.size());
+  }
+  RankSet blind;
+  for (const auto& [rank, ops] : job.waits.unobserved) {
+    const bool is_blind = 2 * ops.size() > most && !sees_later(*job.view.ops_of(rank), *ops.front());
+    blind.insert(is_blind && counts(rank, ops) ? RankSet{rank} : RankSet());
+  }
+  return blind;
+}
+
+// `finding.at` becomes the first call of which the first of these ranks has not seen the end.
+void blame_devices(const DumpCase& job, const RankSet& blind, Diagnosis& diagnosis) {
+  const DumpOp& first = *job.waits.unobserved.at(blind.first()).front();
+  Finding& finding = diagnosis.finding;
+  finding.kind = FindingKind::stuck_device;
+  finding.culprits = blind;
+  finding.at->call = name_call(job, *job.view.ops_of(blind.first()), first);
+  diagnosis.is_message = first.kind != DumpOp::Kind::collective;
+  set_group(job, first.group, diagnosis);
+  finding.headline = fmt::format("{} no completions since {}, which its peers have finished",
+                                 with_verb(blind, "has seen", "have seen"), call_phrase(finding.at->call));
+  finding.advice = fmt::format("look for device errors (Xid, ECC, CUDA) on {}", ranks_phrase(blind));
+}
+
 class StallJudge {
  public:
   StallJudge(const DumpCase& job, const WaitNode& node) : job_(job), node_(node) {
     // The setting is the same for the whole job: if one rank records start events, all do.
-    const bool knows = std::any_of(job.view.ranks.begin(), job.view.ranks.end(),
-                                   [](const RankOps& ops) { return ops.has_start_events; });
+    const bool knows = std::ranges::any_of(job.view.ranks, &RankOps::has_start_events);
     for (std::size_t i = 0; i < node.ranks.size(); ++i) {
       (node.ops[i]->started ? started_ : knows ? waiting_ : unknown_).insert(node.ranks[i]);
     }
@@ -45,20 +80,11 @@ class StallJudge {
   bool accuses_a_device() const { return !blind_ranks().empty() || (!started_.empty() && !waiting_.empty()); }
 
  private:
-  // Ranks that have not noticed the end of calls that their peers have finished. A watchdog that is merely late
-  // misses one or two; a failed device, all since it failed.
+  // If more than half of those that wait are, it is not their devices.
   RankSet blind_ranks() const {
-    std::size_t most = 0;
-    for (const auto& [rank, ops] : job_.waits.unobserved) {
-      most = std::max(most, ops.size());
-    }
-    RankSet blind;
-    for (const auto& [rank, ops] : job_.waits.unobserved) {
-      if (2 * ops.size() > most && !sees_later(rank, *ops.front()) &&
-          is_as_late_as_its_peers(rank, *ops.front())) {
-        blind.insert(rank);
-      }
-    }
+    const RankSet blind = check::blind_ranks(job_, [this](Rank rank, const std::vector<const DumpOp*>& ops) {
+      return is_as_late_as_its_peers(rank, *ops.front());
+    });
     return 2 * blind.size() > node_.ranks.size() ? RankSet() : blind;
   }
 
@@ -69,24 +95,16 @@ class StallJudge {
       return true;
     }
     const GroupCalls& group = job_.view.calls_of(op.group);
-    const bool is_known_to_succeed =
-        std::any_of(group.members.begin(), group.members.end(), [&op](const GroupMember& member) {
-          const DumpOp* other = member.at(op.position);
-          return other != nullptr && member.ops->record_of(*other).state == DumpRecord::State::completed;
-        });
+    const bool is_known_to_succeed = std::ranges::any_of(group.members, [&op](const GroupMember& member) {
+      const DumpOp* other = member.at(op.position);
+      return other != nullptr && member.ops->record_of(*other).state == DumpRecord::State::completed;
+    });
     if (!is_known_to_succeed) {
       return false;
     }
     const std::int64_t own = group.member(rank)->issued;
-    return std::none_of(group.members.begin(), group.members.end(),
-                        [own](const GroupMember& member) { return member.issued > own; });
-  }
-
-  // True if the rank knows that a call after `op` has finished: its device works.
-  bool sees_later(Rank rank, const DumpOp& op) const {
-    const std::vector<DumpOp>& ops = job_.view.ops_of(rank)->ops;
-    return std::any_of(ops.begin() + (&op - ops.data()), ops.end(),
-                       [](const DumpOp& later) { return later.finished; });
+    return std::ranges::none_of(group.members,
+                                [own](const GroupMember& member) { return member.issued > own; });
   }
 
   // A rank that came to the call when the others had given up.
@@ -152,21 +170,14 @@ class StallJudge {
   }
 
   void device_failed(const RankSet& blind, Diagnosis& diagnosis) const {
-    Finding& finding = diagnosis.finding;
-    const std::vector<const DumpOp*>& ops = job_.waits.unobserved.at(blind.first());
-    diagnosis.finding.kind = FindingKind::stuck_device;
-    finding.culprits = blind;
-    diagnosis.first_symptom_seq = finding.at->call.seq;
-    finding.at->call = name_call(job_, *job_.view.ops_of(blind.first()), *ops.front());
-    diagnosis.is_message = ops.front()->kind != DumpOp::Kind::collective;
-    set_group(job_, ops.front()->group, diagnosis);
-    finding.headline = fmt::format("{} no completions since {}, which its peers have finished",
-                                   with_verb(blind, "has seen", "have seen"), call_phrase(finding.at->call));
-    finding.cause = "its device failed, or the thread that watches it; the host keeps issuing calls";
-    finding.advice = fmt::format("look for device errors (Xid, ECC, CUDA) on {}", ranks_phrase(blind));
-    diagnosis.evidence.push_back(
-        fmt::format("{} unfinished on rank {} that a peer has finished",
-                    ops.size() == 1 ? "1 call is" : fmt::format("{} calls are", ops.size()), blind.first()));
+    const std::size_t count = job_.waits.unobserved.at(blind.first()).size();
+    diagnosis.first_symptom_seq = diagnosis.finding.at->call.seq;
+    blame_devices(job_, blind, diagnosis);
+    diagnosis.finding.cause =
+        "its device failed, or the thread that watches it; the host keeps issuing calls";
+    diagnosis.evidence.push_back(fmt::format("{} unfinished on rank {} that a peer has finished",
+                                             count == 1 ? "1 call is" : fmt::format("{} calls are", count),
+                                             blind.first()));
   }
 
   void kernel_hangs(Diagnosis& diagnosis) const {
@@ -258,14 +269,13 @@ class StallJudge {
 
   // Gloo's recorder does not list the members of a group: they are those that are seen to use it.
   bool may_have_more_members() const {
-    const DumpCall& call =
-        job_.view.job.calls[job_.view.ops_of(node_.ranks.front())->record_of(*node_.ops.front()).call];
     const RankSet unseen = ranks_without_dump(job_.view.job);
     const GroupCalls& group = job_.view.calls_of(node_.group);
     const bool are_members_unseen = std::ranges::any_of(
         group.members, [&unseen](const GroupMember& member) { return unseen.contains(member.rank); });
     const DumpGroup& recorded = job_.view.job.groups[node_.group];
-    return call.is_of_gloo() && (recorded.is_by_use || recorded.is_everybody) && !are_members_unseen;
+    return recorded_call(job_, node_).is_of_gloo() && (recorded.is_by_use || recorded.is_everybody) &&
+           !are_members_unseen;
   }
 
   void add_root(bool rooted, Diagnosis& diagnosis) const {
@@ -292,37 +302,17 @@ std::optional<Diagnosis> judge_blind(const DumpCase& job) {
   if (job.progress != Progress::assumed && !stands_still(job.progress)) {
     return std::nullopt;
   }
-  RankSet blind;
-  std::size_t most = 0;
-  for (const auto& [rank, ops] : job.waits.unobserved) {
-    most = std::max(most, ops.size());
-  }
-  for (const auto& [rank, ops] : job.waits.unobserved) {
-    const std::vector<DumpOp>& all = job.view.ops_of(rank)->ops;
-    const bool sees_later = std::any_of(all.begin() + (ops.front() - all.data()), all.end(),
-                                        [](const DumpOp& later) { return later.finished; });
-    if (ops.size() >= calls_min && 2 * ops.size() > most && !sees_later) {
-      blind.insert(rank);
-    }
-  }
+  const RankSet blind =
+      blind_ranks(job, [](Rank, const std::vector<const DumpOp*>& ops) { return ops.size() >= calls_min; });
   if (blind.empty() || 2 * blind.size() >= job.view.ranks.size()) {
     return std::nullopt;
   }
-  const std::vector<const DumpOp*>& ops = job.waits.unobserved.at(blind.first());
   Diagnosis diagnosis;
   diagnosis.confidence = Confidence::medium;
   diagnosis.alternatives = {FindingKind::stuck_host};
-  Finding& finding = diagnosis.finding;
-  finding.kind = FindingKind::stuck_device;
-  finding.culprits = blind;
-  const Call call = name_call(job, *job.view.ops_of(blind.first()), *ops.front());
-  finding.at = Place{call, blind, {}};
-  diagnosis.is_message = ops.front()->kind != DumpOp::Kind::collective;
-  set_group(job, ops.front()->group, diagnosis);
-  finding.headline = fmt::format("{} no completions since {}, which its peers have finished",
-                                 with_verb(blind, "has seen", "have seen"), call_phrase(call));
-  finding.cause = "its device failed, or the thread that watches it";
-  finding.advice = fmt::format("look for device errors (Xid, ECC, CUDA) on {}", ranks_phrase(blind));
+  diagnosis.finding.at = Place{{}, blind, {}};
+  blame_devices(job, blind, diagnosis);
+  diagnosis.finding.cause = "its device failed, or the thread that watches it";
   for (const Rank rank : blind.to_vector()) {
     diagnosis.evidence.push_back(fmt::format("{} calls are unfinished on rank {} that a peer has finished",
                                              job.waits.unobserved.at(rank).size(), rank));
@@ -343,17 +333,12 @@ std::optional<Diagnosis> judge_device(const DumpCase& job) {
 }
 
 std::optional<Diagnosis> judge_stall(const DumpCase& job) {
-  const WaitNode* widest = nullptr;
-  for (const std::size_t index : job.roots.complete) {
-    const WaitNode& node = job.waits.nodes[index];
-    if (widest == nullptr || node.ranks.size() > widest->ranks.size()) {
-      widest = &node;
-    }
-  }
-  if (widest == nullptr) {
+  const auto widest = std::ranges::max_element(
+      job.roots.complete, {}, [&job](std::size_t index) { return job.waits.nodes[index].ranks.size(); });
+  if (widest == job.roots.complete.end()) {
     return std::nullopt;
   }
-  return StallJudge(job, *widest).judge();
+  return StallJudge(job, job.waits.nodes[*widest]).judge();
 }
 
 }  // namespace rollcall::check
