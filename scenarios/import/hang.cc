@@ -61,11 +61,10 @@ class HangReader {
       error(root_, "not a file of the hang library: it has no \"programs\"");
       diagnostics_.throw_if_any();
     }
-    const std::vector<std::string_view> known(known_keys.begin(), known_keys.end());
     for (Json member : root_.children()) {
-      if (std::find(known.begin(), known.end(), member.key()) == known.end()) {
+      if (std::ranges::count(known_keys, member.key()) == 0) {
         diagnostics_.error_at_key(member, fmt::format("unknown key \"{}\"", member.key()),
-                                  suggest(member.key(), known));
+                                  suggest(member.key(), known_keys));
       }
     }
   }

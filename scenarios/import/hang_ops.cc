@@ -1,12 +1,12 @@
 #include "scenarios/import/hang_ops.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "scenarios/import/hang_rules.h"
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/json/suggest.h"
 
@@ -14,6 +14,49 @@ namespace rollcall::scenario {
 namespace {
 
 using Name = std::string_view;
+
+constexpr std::array<Name, 14> collective_fields{"op",     "group", "numel",  "dtype",  "reduce",
+                                                 "root",   "async", "handle", "stream", "device",
+                                                 "tensor", "value", "label",  "tag"};
+constexpr std::array<Name, 13> splits_fields{"op",     "group",     "numel",     "dtype",  "async",
+                                             "handle", "stream",    "device",    "tensor", "value",
+                                             "label",  "in_splits", "out_splits"};
+constexpr std::array<Name, 13> message_fields{"op",    "src",    "dst",    "numel",  "dtype",
+                                              "group", "label",  "device", "tensor", "value",
+                                              "tag",   "handle", "stream"};
+constexpr std::array<Name, 5> batch_fields{"op", "ops", "handle", "label", "stream"};
+// Labels, and streams of ops that do not communicate, only inform the reader.
+constexpr std::array<Name, 4> handle_fields{"op", "handle", "label", "stream"};
+constexpr std::array<Name, 5> tensor_fields{"op", "tensor", "value", "label", "stream"};
+constexpr std::array<Name, 4> compute_fields{"op", "seconds", "label", "stream"};
+constexpr std::array<Name, 3> device_fields{"op", "device", "label"};
+constexpr std::array<Name, 3> plain_fields{"op", "label", "stream"};
+constexpr std::array<Name, 3> raise_fields{"op", "error", "label"};
+constexpr std::array<Name, 4> new_group_fields{"op", "name", "ranks", "label"};
+constexpr std::array<Name, 3> group_fields{"op", "group", "label"};
+constexpr std::array<Name, 4> split_fields{"op", "group", "name", "label"};
+constexpr std::array<Name, 4> store_set_fields{"op", "key", "value", "label"};
+constexpr std::array<Name, 4> store_get_fields{"op", "key", "want", "label"};
+constexpr std::array<Name, 3> choice_fields{"op", "options", "label"};
+constexpr std::array<Name, 3> parallel_fields{"op", "threads", "label"};
+
+// The arguments that keep their values, and their names in scenarios.
+constexpr std::array<HangWord, 16> renamed{{{"tensor", "tensor"},
+                                            {"numel", "numel"},
+                                            {"dtype", "dtype"},
+                                            {"reduce", "reduce_op"},
+                                            {"value", "value"},
+                                            {"device", "device"},
+                                            {"in_splits", "input_split_sizes"},
+                                            {"out_splits", "output_split_sizes"},
+                                            {"src", "src"},
+                                            {"dst", "dst"},
+                                            {"tag", "tag"},
+                                            {"group", "group"},
+                                            {"async", "async_op"},
+                                            {"handle", "as"},
+                                            {"stream", "stream"},
+                                            {"label", "label"}}};
 
 Name name_of(const Json& op) {
   const auto name = op.find("op");
@@ -28,6 +71,45 @@ bool is_launch(const Json& op) {
 }
 
 }  // namespace
+
+std::span<const HangOps::Rule> HangOps::rules() {
+  static constexpr std::array<Rule, 33> rows{{
+      {"all_reduce", "all_reduce", &HangOps::collective, collective_fields},
+      {"all_gather", "all_gather", &HangOps::collective, collective_fields},
+      {"reduce_scatter", "reduce_scatter", &HangOps::collective, collective_fields},
+      {"broadcast", "broadcast", &HangOps::collective, collective_fields},
+      {"reduce", "reduce", &HangOps::collective, collective_fields},
+      {"gather", "gather", &HangOps::collective, collective_fields},
+      {"scatter", "scatter", &HangOps::collective, collective_fields},
+      {"all_to_all", "all_to_all_single", &HangOps::collective, splits_fields},
+      {"barrier", "barrier", &HangOps::collective, collective_fields},
+      {"send", "send", &HangOps::collective, message_fields},
+      {"recv", "recv", &HangOps::collective, message_fields},
+      {"isend", "isend", &HangOps::collective, message_fields},
+      {"irecv", "irecv", &HangOps::collective, message_fields},
+      {"batch_p2p", "batch_isend_irecv", &HangOps::batch, batch_fields},
+      {"wait", "wait", &HangOps::simple, handle_fields, "handle"},
+      {"compute", "compute", &HangOps::compute, compute_fields},
+      {"device_sync", "synchronize", &HangOps::simple, plain_fields},
+      {"set_device", "set_device", &HangOps::simple, device_fields, "device"},
+      {"set", "fill", &HangOps::set, tensor_fields},
+      {"add", "add", &HangOps::with_value, tensor_fields, "tensor"},
+      {"read", "read", &HangOps::simple, tensor_fields, "tensor"},
+      {"write", "write", &HangOps::simple, tensor_fields, "tensor"},
+      {"free", "free", &HangOps::simple, tensor_fields, "tensor"},
+      {"check", "check", &HangOps::with_value, tensor_fields, "tensor"},
+      {"exit", "exit", &HangOps::simple, plain_fields},
+      {"raise", "raise", &HangOps::raise, raise_fields},
+      {"new_group", "new_group", &HangOps::about_group, new_group_fields},
+      {"comm_split", "split_group", &HangOps::about_group, split_fields},
+      {"destroy_group", "destroy_process_group", &HangOps::about_group, group_fields},
+      {"store_set", "store_set", &HangOps::about_key, store_set_fields, "key"},
+      {"store_get", "store_get", &HangOps::about_key, store_get_fields, "key"},
+      {"choice", "choice", &HangOps::branches, choice_fields, "options"},
+      {"parallel", "parallel", &HangOps::branches, parallel_fields, "threads"},
+  }};
+  return rows;
+}
 
 OrderedJson HangOps::program(const Json& ops) {
   uses_.clear();
@@ -90,54 +172,21 @@ void HangOps::translate(const Json& op, OrderedJson& into) {
     return;
   }
   const Name name = name_of(op);
-  const HangOpRule* rule = find_hang_op(name);
-  if (rule == nullptr) {
+  const auto rule = std::ranges::find(rules(), name, &Rule::op);
+  if (rule == rules().end()) {
     read_.error(op,
                 name.empty() ? std::string("an op is an object with \"op\" or \"repeat\"")
                              : fmt::format("unknown op \"{}\"", name),
-                suggest(name, hang_op_names()));
+                suggest_from(name, rules(), &Rule::op));
     return;
   }
   for (Json field : op.children()) {
     if (std::ranges::find(rule->fields, field.key()) == rule->fields.end()) {
-      const std::vector<Name> known(rule->fields.begin(), rule->fields.end());
       read_.diagnostics().error_at_key(field, fmt::format("\"{}\" has no field \"{}\"", name, field.key()),
-                                       suggest(field.key(), known));
+                                       suggest(field.key(), rule->fields));
     }
   }
-  translate_named(op, name, into);
-}
-
-void HangOps::translate_named(const Json& op, Name name, OrderedJson& into) {
-  const std::string statement(find_hang_op(name)->statement);
-  if (name == "choice") {
-    branches(op, "options", "choice", into);
-  } else if (name == "parallel") {
-    branches(op, "threads", "parallel", into);
-  } else if (name == "batch_p2p") {
-    batch(op, into);
-  } else if (name == "set") {
-    set(op, into);
-  } else if (name == "add" || name == "read" || name == "write" || name == "free" || name == "check") {
-    about_tensor(op, name, into);
-  } else if (name == "new_group" || name == "comm_split" || name == "destroy_group") {
-    about_group(op, name, into);
-  } else if (name == "store_set" || name == "store_get") {
-    about_key(op, name, into);
-  } else if (name == "wait") {
-    into.push_back({{statement, read_.required(op, "handle")}});
-  } else if (name == "compute") {
-    compute(op, into);
-  } else if (name == "set_device") {
-    into.push_back({{statement, read_.required(op, "device")}});
-  } else if (name == "device_sync" || name == "exit") {
-    into.push_back({{statement, true}});
-  } else if (name == "raise") {
-    const auto text = op.find("error");
-    into.push_back({{statement, text ? read_.scalar(*text) : OrderedJson("failed")}});
-  } else {
-    collective(op, name, into);
-  }
+  (this->*rule->translate)(op, *rule, into);
 }
 
 void HangOps::repeat(const Json& op, OrderedJson& into) {
@@ -150,37 +199,53 @@ void HangOps::repeat(const Json& op, OrderedJson& into) {
   into.push_back({{"repeat", times}, {"do", statements(*body)}});
 }
 
-void HangOps::branches(const Json& op, Name member, const char* key, OrderedJson& into) {
+// A statement without arguments.
+void HangOps::simple(const Json& op, const Rule& rule, OrderedJson& into) {
+  const OrderedJson value = rule.subject.empty() ? OrderedJson(true) : read_.required(op, rule.subject);
+  into.push_back({{std::string(rule.statement), value}});
+}
+
+void HangOps::with_value(const Json& op, const Rule& rule, OrderedJson& into) {
+  simple(op, rule, into);
+  into.back()["value"] = read_.required(op, "value");
+}
+
+void HangOps::raise(const Json& op, const Rule& rule, OrderedJson& into) {
+  const auto text = op.find("error");
+  into.push_back({{std::string(rule.statement), text ? read_.scalar(*text) : OrderedJson("failed")}});
+}
+
+void HangOps::branches(const Json& op, const Rule& rule, OrderedJson& into) {
   OrderedJson lists = OrderedJson::array();
-  if (const auto given = op.find(member); given && given->is(JsonType::array)) {
+  if (const auto given = op.find(rule.subject); given && given->is(JsonType::array)) {
     for (Json list : given->children()) {
       lists.push_back(statements(list));
     }
   } else {
-    read_.error(op, fmt::format("\"{}\" needs a list \"{}\"", key, member));
+    read_.error(op, fmt::format("\"{}\" needs a list \"{}\"", rule.statement, rule.subject));
   }
-  into.push_back({{key, lists}});
+  into.push_back({{std::string(rule.statement), lists}});
 }
 
 // Translates everything that a call, a message, or a barrier is given.
-void HangOps::collective(const Json& op, Name name, OrderedJson& into) {
+void HangOps::collective(const Json& op, const Rule& rule, OrderedJson& into) {
   OrderedJson given = arguments(op);
   const auto tensor = op.find("tensor");
-  const bool returns_in_place = name == "reduce_scatter" && tensor && !op.find("async");
+  const bool returns_in_place = rule.op == "reduce_scatter" && tensor && !op.find("async");
   const std::string result = returns_in_place ? std::string(tensor->text()) + ".part" : "";
   if (returns_in_place) {
     given["output"] = result;
   }
-  if (name == "all_to_all" && !op.find("in_splits") != !op.find("out_splits")) {
+  if (rule.op == "all_to_all" && !op.find("in_splits") != !op.find("out_splits")) {
     read_.error(op, "\"all_to_all\" needs both in_splits and out_splits, or neither");
   }
-  into.push_back({{std::string(find_hang_op(name)->statement), given}});
+  into.push_back({{std::string(rule.statement), given}});
   if (returns_in_place) {
     into.push_back({{"copy", std::string(tensor->text())}, {"from", result}});
   }
 }
 
-void HangOps::batch(const Json& op, OrderedJson& into) {
+void HangOps::batch(const Json& op, const Rule& rule, OrderedJson& into) {
   OrderedJson messages = OrderedJson::array();
   if (const auto ops = op.find("ops"); ops && ops->is(JsonType::array)) {
     for (Json message : ops->children()) {
@@ -193,19 +258,18 @@ void HangOps::batch(const Json& op, OrderedJson& into) {
   } else {
     read_.error(op, "\"batch_p2p\" needs a list \"ops\"");
   }
-  OrderedJson statement = {{"batch_isend_irecv", messages}};
+  OrderedJson statement = {{std::string(rule.statement), messages}};
   if (const auto handle = op.find("handle")) {
     statement["as"] = read_.scalar(*handle);
   }
-  if (const auto label = op.find("label")) {
-    statement["label"] = read_.scalar(*label);
-  }
+  copy_label(op, statement);
   into.push_back(statement);
 }
 
 // Creates the tensor as the next call needs it.
-void HangOps::set(const Json& op, OrderedJson& into) {
-  OrderedJson statement = {{"fill", read_.required(op, "tensor")}, {"value", read_.required(op, "value")}};
+void HangOps::set(const Json& op, const Rule& rule, OrderedJson& into) {
+  OrderedJson statement = {{std::string(rule.statement), read_.required(op, "tensor")},
+                           {"value", read_.required(op, "value")}};
   const auto tensor = op.find("tensor");
   const auto uses = tensor && tensor->is(JsonType::string) ? uses_.find(tensor->text()) : uses_.end();
   if (uses != uses_.end()) {
@@ -222,72 +286,60 @@ void HangOps::set(const Json& op, OrderedJson& into) {
   into.push_back(statement);
 }
 
-void HangOps::about_tensor(const Json& op, Name name, OrderedJson& into) {
-  OrderedJson statement = {{std::string(name), read_.required(op, "tensor")}};
-  if (name == "add" || name == "check") {
-    statement["value"] = read_.required(op, "value");
+void HangOps::about_group(const Json& op, const Rule& rule, OrderedJson& into) {
+  const std::string key(rule.statement);
+  OrderedJson statement = {{key, OrderedJson::object()}};
+  const auto group = op.find("group");
+  const auto ranks = op.find("ranks");
+  if (rule.op == "destroy_group") {
+    statement[key] = group ? read_.scalar(*group) : OrderedJson("world");
+  } else if (rule.op == "new_group") {
+    statement[key] = ranks ? read_.list_of(*ranks) : OrderedJson::object();
+  } else if (group && read_.scalar(*group) != "world") {
+    statement["group"] = read_.scalar(*group);
   }
+  if (const auto made = op.find("name"); made && rule.op != "destroy_group") {
+    statement["as"] = read_.scalar(*made);
+  }
+  copy_label(op, statement);
   into.push_back(statement);
 }
 
-void HangOps::about_group(const Json& op, Name name, OrderedJson& into) {
-  OrderedJson statement;
-  if (name == "new_group") {
-    const auto ranks = op.find("ranks");
-    statement["new_group"] = ranks ? read_.list_of(*ranks) : OrderedJson::object();
-    if (const auto made = op.find("name")) {
-      statement["as"] = read_.scalar(*made);
-    }
-  } else if (name == "destroy_group") {
-    const auto group = op.find("group");
-    statement["destroy_process_group"] = group ? read_.scalar(*group) : OrderedJson("world");
-  } else {
-    const auto group = op.find("group");
-    statement["split_group"] = OrderedJson::object();
-    if (group && read_.scalar(*group) != "world") {
-      statement["group"] = read_.scalar(*group);
-    }
-    if (const auto made = op.find("name")) {
-      statement["as"] = read_.scalar(*made);
-    }
-  }
-  if (const auto label = op.find("label")) {
-    statement["label"] = read_.scalar(*label);
-  }
-  into.push_back(statement);
-}
-
-void HangOps::about_key(const Json& op, Name name, OrderedJson& into) {
-  OrderedJson statement = {{std::string(name), read_.required(op, "key")}};
-  const char* field = name == "store_set" ? "value" : "want";
+void HangOps::about_key(const Json& op, const Rule& rule, OrderedJson& into) {
+  OrderedJson statement = {{std::string(rule.statement), read_.required(op, rule.subject)}};
+  const char* field = rule.op == "store_set" ? "value" : "want";
   if (const auto value = op.find(field)) {
     const OrderedJson given = read_.scalar(*value);
     statement[field] = given.is_string() ? given : OrderedJson(given.dump());
-  } else if (name == "store_set") {
+  } else if (rule.op == "store_set") {
     statement[field] = "1";
   }
+  copy_label(op, statement);
+  into.push_back(statement);
+}
+
+void HangOps::copy_label(const Json& op, OrderedJson& statement) {
   if (const auto label = op.find("label")) {
     statement["label"] = read_.scalar(*label);
   }
-  into.push_back(statement);
 }
 
 // In the library, waiting for a key takes none of a rank's own time, but here it does: so the rank computes before the
 // wait what it would compute after it.
-void HangOps::compute(const Json& op, OrderedJson& into) {
+void HangOps::compute(const Json& op, const Rule& rule, OrderedJson& into) {
   auto at = into.end();
   while (at != into.begin() && std::prev(at)->contains("store_get")) {
     --at;
   }
-  into.insert(at, OrderedJson{{"compute", read_.duration_of(op)}});
+  into.insert(at, OrderedJson{{std::string(rule.statement), read_.duration_of(op)}});
 }
 
 OrderedJson HangOps::arguments(const Json& op) {
   OrderedJson given = OrderedJson::object();
   const Name name = name_of(op);
-  for (const HangWord& argument : hang_arguments()) {
+  for (const HangWord& argument : renamed) {
     if (const auto field = op.find(argument.theirs)) {
-      copy_argument(*field, name, given);
+      copy_argument(*field, name, std::string(argument.ours), given);
     }
   }
   if (const auto root = op.find("root")) {
@@ -298,9 +350,8 @@ OrderedJson HangOps::arguments(const Json& op) {
 }
 
 // Leaves out defaults (world, float32, SUM), and arguments that a barrier does not have.
-void HangOps::copy_argument(const Json& field, Name op_name, OrderedJson& given) {
+void HangOps::copy_argument(const Json& field, Name op_name, const std::string& name, OrderedJson& given) {
   const Name key = field.key();
-  const std::string name(*translate_hang_word(hang_arguments(), key));
   if (key == "dtype") {
     const OrderedJson dtype = read_.dtype_of(field);
     if (dtype != "float32" && op_name != "barrier") {

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,22 +35,35 @@ class HangOps {
   };
   using Uses = std::map<std::size_t, Look>;  // by the call's place in the file
 
+  // An op, and the statement it becomes.
+  struct Rule {
+    std::string_view op;
+    std::string_view statement;
+    void (HangOps::*translate)(const Json& op, const Rule& rule, OrderedJson& into);
+    std::span<const std::string_view> fields;  // that it may have
+    std::string_view subject{};                // the one that becomes the statement's value, if one does
+  };
+  static std::span<const Rule> rules();
+
   OrderedJson statements(const Json& ops);
   void translate_launches(const std::vector<Json>& ops, OrderedJson& into);
   void translate(const Json& op, OrderedJson& into);
-  void translate_named(const Json& op, std::string_view name, OrderedJson& into);
   void repeat(const Json& op, OrderedJson& into);
-  void branches(const Json& op, std::string_view member, const char* key, OrderedJson& into);
-  void collective(const Json& op, std::string_view name, OrderedJson& into);
-  void batch(const Json& op, OrderedJson& into);
-  void set(const Json& op, OrderedJson& into);
-  void about_group(const Json& op, std::string_view name, OrderedJson& into);
-  void about_key(const Json& op, std::string_view name, OrderedJson& into);
-  void compute(const Json& op, OrderedJson& into);
-  void about_tensor(const Json& op, std::string_view name, OrderedJson& into);
+  void simple(const Json& op, const Rule& rule, OrderedJson& into);
+  void with_value(const Json& op, const Rule& rule, OrderedJson& into);
+  void raise(const Json& op, const Rule& rule, OrderedJson& into);
+  void branches(const Json& op, const Rule& rule, OrderedJson& into);
+  void collective(const Json& op, const Rule& rule, OrderedJson& into);
+  void batch(const Json& op, const Rule& rule, OrderedJson& into);
+  void set(const Json& op, const Rule& rule, OrderedJson& into);
+  void about_group(const Json& op, const Rule& rule, OrderedJson& into);
+  void about_key(const Json& op, const Rule& rule, OrderedJson& into);
+  void compute(const Json& op, const Rule& rule, OrderedJson& into);
 
   OrderedJson arguments(const Json& op);
-  void copy_argument(const Json& field, std::string_view op_name, OrderedJson& arguments);
+  void copy_argument(const Json& field, std::string_view op_name, const std::string& name,
+                     OrderedJson& arguments);
+  void copy_label(const Json& op, OrderedJson& statement);
   void note_uses(const Json& ops);
 
   HangValues read_;

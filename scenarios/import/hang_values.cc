@@ -1,32 +1,54 @@
 #include "scenarios/import/hang_values.h"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "scenarios/import/hang_rules.h"
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/json/suggest.h"
 
 namespace rollcall::scenario {
 
-OrderedJson HangValues::dtype_of(const Json& value) {
+namespace {
+
+constexpr std::array<HangWord, 8> dtypes{{{"f16", "float16"},
+                                          {"bf16", "bfloat16"},
+                                          {"f32", "float32"},
+                                          {"f64", "float64"},
+                                          {"i32", "int32"},
+                                          {"i64", "int64"},
+                                          {"u8", "uint8"},
+                                          {"i8", "int8"}}};
+
+constexpr std::array<HangWord, 9> reductions{{{"sum", "SUM"},
+                                              {"avg", "AVG"},
+                                              {"mean", "AVG"},
+                                              {"prod", "PRODUCT"},
+                                              {"product", "PRODUCT"},
+                                              {"min", "MIN"},
+                                              {"max", "MAX"},
+                                              {"band", "BAND"},
+                                              {"bor", "BOR"}}};
+
+}  // namespace
+
+OrderedJson HangValues::translated(const Json& value, std::string_view what, std::span<const HangWord> table,
+                                   std::string_view otherwise) {
   const std::string_view text = value.is(JsonType::string) ? value.text() : std::string_view();
-  const auto found = translate_hang_word(hang_dtypes(), text);
-  if (!found) {
-    error(value, "unknown dtype", suggest(text, words_of(hang_dtypes())));
+  const auto found = std::ranges::find(table, text, &HangWord::theirs);
+  if (found == table.end()) {
+    error(value, fmt::format("unknown {}", what), suggest_from(text, table, &HangWord::theirs));
   }
-  return std::string(found.value_or("float32"));
+  return std::string(found == table.end() ? otherwise : found->ours);
 }
 
+OrderedJson HangValues::dtype_of(const Json& value) { return translated(value, "dtype", dtypes, "float32"); }
+
 OrderedJson HangValues::reduce_op_of(const Json& value) {
-  const std::string_view text = value.is(JsonType::string) ? value.text() : std::string_view();
-  const auto found = translate_hang_word(hang_reductions(), text);
-  if (!found) {
-    error(value, "unknown reduction", suggest(text, words_of(hang_reductions())));
-  }
-  return std::string(found.value_or("SUM"));
+  return translated(value, "reduction", reductions, "SUM");
 }
 
 OrderedJson HangValues::duration_of(const Json& op) {

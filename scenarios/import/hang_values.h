@@ -2,6 +2,7 @@
 
 // Converts the values of the hang library's format to those of scenarios.
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -11,6 +12,12 @@
 namespace rollcall::scenario {
 
 class Diagnostics;
+
+// A word of the hang library, and ours for it.
+struct HangWord {
+  std::string_view theirs;
+  std::string_view ours;
+};
 
 // Reports values that the format does not have, and returns a harmless value instead.
 class HangValues {
@@ -29,6 +36,9 @@ class HangValues {
   Diagnostics& diagnostics() { return diagnostics_; }
 
  private:
+  OrderedJson translated(const Json& value, std::string_view what, std::span<const HangWord> table,
+                         std::string_view otherwise);
+
   Diagnostics& diagnostics_;
 };
 
