@@ -23,8 +23,8 @@ bool agree(const Op& send, const Op& receive) {
 
 bool is_from_anyone(const Op& op) { return op.kind == OpKind::recv && op.root < 0; }
 
-// All records ordered by time; those of one rank in the order in which it wrote them.
-std::vector<std::pair<Rank, std::size_t>> in_order(const RunLog& log) {
+// All records by time, rank and number; so those of one rank are in the order in which it wrote them.
+std::vector<std::tuple<Time, Rank, std::size_t>> in_order(const RunLog& log) {
   std::vector<std::tuple<Time, Rank, std::size_t>> order;
   for (std::size_t rank = 0; rank < log.ranks.size(); ++rank) {
     for (std::size_t i = 0; i < log.ranks[rank].records.size(); ++i) {
@@ -32,11 +32,7 @@ std::vector<std::pair<Rank, std::size_t>> in_order(const RunLog& log) {
     }
   }
   std::ranges::sort(order);
-  std::vector<std::pair<Rank, std::size_t>> records;
-  for (const auto& [at, rank, i] : order) {
-    records.emplace_back(rank, i);
-  }
-  return records;
+  return order;
 }
 
 }  // namespace
@@ -58,7 +54,7 @@ EvidenceBuilder::EvidenceBuilder(const Options& options, const std::vector<Group
   for (std::size_t rank = 0; rank < log.ranks.size(); ++rank) {
     choose_calls(static_cast<Rank>(rank));
   }
-  for (const auto& [rank, index] : in_order(log)) {
+  for (const auto& [at, rank, index] : in_order(log)) {
     if (!state_of(rank).is_over) {
       replay(rank, index);
     }
@@ -94,8 +90,8 @@ EvidenceBuilder::Queue EvidenceBuilder::queue_of(const Op& op) {
   return {op.group, check::channel_of(op.kind), is_point_to_point(op.kind)};
 }
 
-EvidenceBuilder::SlotKey EvidenceBuilder::key_of(const Call& call) {
-  return {call.op.group, check::channel_of(call.op.kind), call.seq};
+EvidenceBuilder::Place EvidenceBuilder::place_of(const Call& call) {
+  return {call.op.group, check::channel_of(call.op.kind), call.seq, call.message};
 }
 
 void EvidenceBuilder::add_group(GroupMembers members, Duration timeout, bool is_connected) {
@@ -345,21 +341,13 @@ void EvidenceBuilder::wait(Rank rank, const Record& record) {
     return;
   }
   RankStatus& status = status_[static_cast<std::size_t>(rank)];
-  status.state = RankStatus::State::waiting;
-  status.group = call.op.group;
+  status.wait_in(call.op.group, call.op.rank, call.seq, call.message);
   status.channel = check::channel_of(call.op.kind);
-  status.group_rank = call.op.rank;
-  status.seq = call.seq;
-  status.message = call.message;
   if (call.store) {
     notes_.store_waits[static_cast<std::size_t>(rank)] = {call.op, call.store->keys};
   }
   if (gives_up_in_time(call)) {
-    if (call.message != check::no_message) {
-      ending_messages_.emplace(call.op.group, call.message);
-    } else {
-      ending_.insert(key_of(call));
-    }
+    ending_.insert(place_of(call));
   }
 }
 
@@ -396,7 +384,7 @@ void EvidenceBuilder::complete_message(Call& call, const Record& record) {
 }
 
 void EvidenceBuilder::complete_slot(const Call& call) {
-  const auto count = completions_.try_emplace(key_of(call), 0).first;
+  const auto count = completions_.try_emplace(place_of(call), 0).first;
   check::GroupMatcher& matcher = matcher_of(call.op.group, check::channel_of(call.op.kind));
   Slot& slot = *matcher.find(call.seq);
   if (++count->second == groups_[call.op.group].size()) {

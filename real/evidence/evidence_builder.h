@@ -91,11 +91,11 @@ class EvidenceBuilder {
 
   // Calls of one rank that are counted together and complete in order.
   using Queue = std::tuple<GroupId, check::Channel, bool>;
-  // A slot, among those of all groups.
-  using SlotKey = std::tuple<GroupId, check::Channel, std::int64_t>;
+  // A slot or a message, among those of all groups.
+  using Place = std::tuple<GroupId, check::Channel, std::int64_t, check::MessageId>;
 
   static Queue queue_of(const Op& op);
-  static SlotKey key_of(const Call& call);
+  static Place place_of(const Call& call);
   void add_group(GroupMembers members, Duration timeout, bool is_connected = false);
   void choose_calls(Rank rank);
   void replay(Rank rank, std::size_t index);
@@ -143,7 +143,7 @@ class EvidenceBuilder {
   const Options& options_;
   std::deque<GroupMembers> groups_;  // addresses are stable
   std::vector<Duration> timeouts_;   // of a group's operations, by GroupId; 0: the backend's default
-  std::map<std::pair<SlotKey, std::int64_t>, std::vector<GroupId>> made_;  // by call and number of its lists
+  std::map<std::pair<Place, std::int64_t>, std::vector<GroupId>> made_;  // by call and number of its lists
   std::vector<std::vector<bool>>
       has_called_;  // by GroupId and member: a collective or a batch, where groups connect lazily
   const RunLog& log_;
@@ -157,12 +157,10 @@ class EvidenceBuilder {
       matchers_;  // by GroupId, then channel; null while there are no calls
   std::vector<std::unique_ptr<check::MessageMatcher>> messengers_;  // likewise; null before the first one
   std::vector<check::GroupEvidence> group_evidence_;                // likewise
-  std::map<SlotKey, Rank> completions_;                             // how many members have completed it
-  std::set<SlotKey> ending_;  // slots in which a member waits no longer than the run may last
-  std::set<std::pair<GroupId, check::MessageId>> ending_messages_;  // likewise
-  std::set<SlotKey> broken_;                                        // slots that a member has given up
-  std::set<std::pair<GroupId, check::MessageId>> broken_messages_;  // likewise
-  std::map<std::pair<GroupId, std::int64_t>, Time> refused_at_;     // calls refused for where a tensor is
+  std::map<Place, Rank> completions_;  // of a slot: how many members have completed it
+  std::set<Place> ending_;             // where a rank waits no longer than the run may last
+  std::set<Place> broken_;  // which a rank has given up: the other end of a message, or the whole slot
+  std::map<std::pair<GroupId, std::int64_t>, Time> refused_at_;  // calls refused for where a tensor is
   check::RunNotes notes_{group_evidence_, scopes_};
   std::vector<check::RankStatus> status_;  // by global rank
   std::vector<RankState> states_;          // likewise

@@ -11,6 +11,7 @@
 
 namespace rollcall::real {
 
+using check::MessageMatcher;
 using check::RankStatus;
 
 namespace {
@@ -90,16 +91,17 @@ void EvidenceBuilder::give_up(const Call& call) {
   if (call.seq == no_seq) {
     return;
   }
+  const check::Channel channel = check::channel_of(call.op.kind);
   if (call.message == check::no_message) {
-    const SlotKey key = key_of(call);
-    broken_.insert(key);
-    if (check::Slot* slot =
-            call.store ? nullptr : matcher_of(std::get<0>(key), std::get<1>(key)).find(call.seq)) {
+    broken_.insert(place_of(call));
+    if (check::Slot* slot = call.store ? nullptr : matcher_of(call.op.group, channel).find(call.seq)) {
       slot->given_up = true;
     }
-  } else if (const auto partner = messages_of(call.op.group).at(call.message).partner;
-             partner != check::no_message) {
-    broken_messages_.emplace(call.op.group, partner);
+    return;
+  }
+  const MessageMatcher& messages = messages_of(call.op.group);
+  if (const check::MessageId partner = messages.at(call.message).partner; partner != check::no_message) {
+    broken_.emplace(call.op.group, channel, messages.at(partner).seq, partner);
   }
 }
 

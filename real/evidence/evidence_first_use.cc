@@ -83,12 +83,8 @@ void EvidenceBuilder::connect(Rank rank) {
 
 void EvidenceBuilder::wait_to_connect(Rank rank, GroupId group) {
   RankStatus& status = status_[static_cast<std::size_t>(rank)];
-  status.state = RankStatus::State::waiting;
-  status.group = group;
+  status.wait_in(group, groups_[group].rank_of(rank), 0);
   status.channel = Channel::first_use;
-  status.group_rank = groups_[group].rank_of(rank);
-  status.seq = 0;
-  status.message = check::no_message;
 }
 
 }  // namespace rollcall::real

@@ -16,7 +16,7 @@ using check::RankStatus;
 // pass other members. Different lists for split_group are different groups.
 void EvidenceBuilder::make_groups(Rank rank, const Call& call, const std::string& name) {
   const bool splits = call.op.kind == OpKind::split_group;
-  const auto [entry, is_new] = made_.try_emplace({key_of(call), splits ? call.op.numel : 0});
+  const auto [entry, is_new] = made_.try_emplace({place_of(call), splits ? call.op.numel : 0});
   if (is_new) {
     const std::vector<RankList>& lists = notes_.lists(call.op.numel);
     const std::vector<std::string> names =

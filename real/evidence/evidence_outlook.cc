@@ -33,11 +33,13 @@ bool EvidenceBuilder::is_gone(Rank rank) const {
 }
 
 EvidenceBuilder::Outlook EvidenceBuilder::outlook(const RankStatus& status) const {
+  const Place place{status.group, status.channel, status.seq, status.message};
+  if (ending_.contains(place)) {
+    return Outlook::good;
+  }
+  const bool is_broken = broken_.contains(place);
   if (status.in_message()) {
-    if (ending_messages_.contains({status.group, status.message})) {
-      return Outlook::good;
-    }
-    if (broken_messages_.contains({status.group, status.message})) {
+    if (is_broken) {
       return Outlook::doubtful;
     }
     switch (messengers_[status.group]->at(status.message).phase) {
@@ -52,9 +54,6 @@ EvidenceBuilder::Outlook EvidenceBuilder::outlook(const RankStatus& status) cons
         return Outlook::hopeless;
     }
   }
-  if (ending_.contains({status.group, status.channel, status.seq})) {
-    return Outlook::good;
-  }
   if (status.channel == Channel::store) {
     const auto rank = static_cast<std::size_t>(status.seq);
     return store_.missing(notes_.store_waits[rank].keys).empty() ? Outlook::good : Outlook::hopeless;
@@ -62,7 +61,6 @@ EvidenceBuilder::Outlook EvidenceBuilder::outlook(const RankStatus& status) cons
   const check::GroupMatcher& matcher = *group_evidence_[status.group].calls(status.channel);
   const Slot* slot = matcher.find(status.seq);
   expects(slot != nullptr, "a rank waits in a slot that is alive");
-  const bool is_broken = broken_.contains({status.group, status.channel, status.seq});
   if (slot->arrived < matcher.size() && !is_broken) {
     const bool will_hear =
         std::ranges::any_of(groups_[status.group].ranks, [this](Rank rank) { return is_gone(rank); });
