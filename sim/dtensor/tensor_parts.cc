@@ -27,11 +27,6 @@ Strides strides_around(const Shape& shape, int dim) {
   return strides;
 }
 
-Tensor like(const Tensor& tensor, const Shape& shape) {
-  return tensor.is_meta() ? Tensor::meta(shape, tensor.dtype(), tensor.device())
-                          : Tensor::zeros(shape, tensor.dtype(), tensor.device());
-}
-
 bool is_uniform(const Tensor& tensor) { return tensor.settle().storage()->form == Storage::Form::uniform; }
 
 // Copies `count` steps of a dimension from one tensor into another that differs only in that dimension.
@@ -60,7 +55,7 @@ Shape with_size(const Shape& shape, int dim, std::int64_t size) {
 }
 
 Tensor narrow(const Tensor& tensor, int dim, std::int64_t start, std::int64_t length) {
-  const Tensor part = like(tensor, with_size(tensor.shape(), dim, length));
+  const Tensor part = tensor.new_zeros(with_size(tensor.shape(), dim, length));
   if (tensor.is_meta()) {
     return part;
   }
@@ -79,7 +74,7 @@ Tensor concatenate(const TensorList& tensors, int dim) {
     size += size_at(tensor.shape(), dim);
   }
   const Tensor& first = tensors.front();
-  const Tensor whole = like(first, with_size(first.shape(), dim, size));
+  const Tensor whole = first.new_zeros(with_size(first.shape(), dim, size));
   const bool is_one_value = std::ranges::all_of(tensors, [&](const Tensor& tensor) {
     return is_uniform(tensor) && tensor.storage()->value == first.storage()->value;
   });
@@ -105,7 +100,7 @@ Tensor padded_to(const Tensor& tensor, int dim, std::int64_t size) {
   if (missing <= 0) {
     return tensor;
   }
-  const Tensor padding = like(tensor, with_size(tensor.shape(), dim, missing));
+  const Tensor padding = tensor.new_zeros(with_size(tensor.shape(), dim, missing));
   if (!tensor.is_meta() && is_uniform(tensor)) {
     padding.storage()->value = tensor.storage()->value;
   }

@@ -177,6 +177,10 @@ Tensor Tensor::integer(std::int64_t value, Dtype dtype, Device device) {
   return tensor;
 }
 
+Tensor Tensor::new_zeros(const Shape& shape) const {
+  return make(shape, dtype(), device(), is_meta() ? Storage::Form::meta : Storage::Form::uniform);
+}
+
 Tensor Tensor::share(Storage& storage) {
   storage.references.fetch_add(1, std::memory_order_relaxed);
   return Tensor(&storage);

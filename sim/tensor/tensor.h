@@ -110,6 +110,9 @@ class Tensor {
   // One element, exact for every int64.
   static Tensor integer(std::int64_t value, Dtype dtype = Dtype::int64, Device device = {});
 
+  // Zeros of this tensor's type, on its device; without values if it has none.
+  Tensor new_zeros(const Shape& shape) const;
+
   // Another handle to a storage that some handle already owns.
   static Tensor share(Storage& storage);
 

@@ -39,12 +39,6 @@ std::int64_t numel_of(const TensorList& tensors) {
   return total;
 }
 
-// Outputs of one dtype and device, end to end.
-Tensor room_for(std::int64_t numel, const Tensor& model) {
-  return model.is_meta() ? Tensor::meta({numel}, model.dtype(), model.device())
-                         : Tensor::zeros({numel}, model.dtype(), model.device());
-}
-
 }  // namespace
 
 CoalescingManager::CoalescingManager(const CoalescingOptions& options)
@@ -144,7 +138,7 @@ Work CoalescingManager::reduce_all(Site site) const {
 Work CoalescingManager::gather_all(Site site) {
   const TensorList inputs = given();
   const Tensor input = flatten(inputs);
-  packed_ = room_for(group_.size() * input.numel(), input);
+  packed_ = input.new_zeros({group_.size() * input.numel()});
   return rollcall::all_gather_into_tensor(packed_, input, {.group = group_, .async_op = async_ops_}, site);
 }
 
@@ -152,10 +146,8 @@ Work CoalescingManager::gather_all(Site site) {
 Work CoalescingManager::reduce_scatter_all(Site site) {
   const TensorList inputs = given();
   const std::int64_t total = numel_of(inputs);
-  const Tensor input = room_for(total, inputs.front());
-  if (const auto value = common_value(inputs, input.dtype()); value && !input.is_meta()) {
-    input.storage()->set_uniform(*value);
-  } else if (!input.is_meta()) {
+  const Tensor input = inputs.front().new_zeros({total});
+  if (!fill_if_alike(input, inputs) && !input.is_meta()) {
     std::vector<FlatPiece> pieces;
     std::int64_t offset = 0;
     for (const Tensor& tensor : inputs) {
@@ -167,7 +159,7 @@ Work CoalescingManager::reduce_scatter_all(Site site) {
     }
     fill_flat(input, pieces);
   }
-  packed_ = room_for(total / group_.size(), input);
+  packed_ = input.new_zeros({total / group_.size()});
   return rollcall::reduce_scatter_tensor(
       packed_, input, {.op = calls_.front().reduce, .group = group_, .async_op = async_ops_}, site);
 }

@@ -1,6 +1,7 @@
 #include "sim/train/flat.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "sim/base/expects.h"
 #include "sim/tensor/elements.h"
@@ -69,6 +70,9 @@ void unflatten(const Tensor& flat, std::span<const Tensor> tensors) {
   }
 }
 
+namespace {
+
+// As an element of `dtype`; empty if there is none.
 std::optional<Bits> common_value(std::span<const Tensor> tensors, Dtype dtype) {
   std::optional<Bits> common;
   for (const Tensor& tensor : tensors) {
@@ -89,6 +93,17 @@ std::optional<Bits> common_value(std::span<const Tensor> tensors, Dtype dtype) {
   return common.value_or(0);
 }
 
+}  // namespace
+
+bool fill_if_alike(const Tensor& flat, std::span<const Tensor> tensors) {
+  const std::optional<Bits> value = common_value(tensors, flat.dtype());
+  if (value && !flat.is_meta()) {
+    flat.storage()->set_uniform(*value);
+    return true;
+  }
+  return false;
+}
+
 void fill_flat(const Tensor& flat, std::span<const FlatPiece> pieces) {
   Storage& target = *flat.settle().storage();
   target.set_uniform(0);
@@ -104,12 +119,12 @@ void fill_flat(const Tensor& flat, std::span<const FlatPiece> pieces) {
   target.collapse_if_uniform();
 }
 
-const Tensor& reuse(Tensor& tensor, std::int64_t numel, Dtype dtype, Device device) {
+const Tensor& reuse(Tensor& tensor, std::int64_t numel, Dtype dtype, Device device, bool is_meta) {
   const bool fits = tensor && !tensor.is_meta() && tensor.numel() == numel && tensor.dtype() == dtype &&
                     tensor.device() == device &&
                     tensor.storage()->references.load(std::memory_order_relaxed) == 1;
-  if (!fits) {
-    tensor = Tensor::zeros({numel}, dtype, device);
+  if (is_meta || !fits) {
+    tensor = is_meta ? Tensor::meta({numel}, dtype, device) : Tensor::zeros({numel}, dtype, device);
   }
   return tensor;
 }
@@ -132,11 +147,10 @@ void divide(const Tensor& tensor, double divisor) {
 }
 
 Tensor slice(const Tensor& flat, std::int64_t offset, const Shape& shape) {
-  if (flat.is_meta()) {
-    return Tensor::meta(shape, flat.dtype(), flat.device());
+  Tensor part = flat.new_zeros(shape);
+  if (!flat.is_meta()) {
+    copy_from_flat(*flat.settle().storage(), offset, *part.storage());
   }
-  Tensor part = Tensor::zeros(shape, flat.dtype(), flat.device());
-  copy_from_flat(*flat.settle().storage(), offset, *part.storage());
   return part;
 }
 

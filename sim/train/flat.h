@@ -2,7 +2,6 @@
 
 // Flat tensors: several tensors end to end in one, as DDP's buckets and coalesced broadcasts send them.
 
-#include <optional>
 #include <span>
 
 #include "sim/tensor/tensor.h"
@@ -18,9 +17,8 @@ void unflatten_from(const Tensor& flat, std::int64_t offset, const Tensor& targe
 // The reverse of flatten: overwrites `tensors` with the elements of `flat`.
 void unflatten(const Tensor& flat, std::span<const Tensor> tensors);
 
-// The value that all elements of all tensors have (empty tensors have any), as an element of `dtype`; empty if they
-// differ.
-std::optional<Bits> common_value(std::span<const Tensor> tensors, Dtype dtype);
+// If all elements of all tensors have one value (empty tensors have any), gives it to all of `flat`. False if not.
+bool fill_if_alike(const Tensor& flat, std::span<const Tensor> tensors);
 
 // Where `count` elements of a flat tensor come from.
 struct FlatPiece {
@@ -33,7 +31,7 @@ struct FlatPiece {
 void fill_flat(const Tensor& flat, std::span<const FlatPiece> pieces);
 
 // Returns `tensor` if it fits and nothing else uses it, else replaces it with a new one. Its values may be overwritten.
-const Tensor& reuse(Tensor& tensor, std::int64_t numel, Dtype dtype, Device device);
+const Tensor& reuse(Tensor& tensor, std::int64_t numel, Dtype dtype, Device device, bool is_meta = false);
 
 // tensor.div_(divisor): each element rounded once. A reciprocal would be rounded to a short type first.
 void divide(const Tensor& tensor, double divisor);

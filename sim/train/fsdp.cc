@@ -34,10 +34,7 @@ constexpr std::array<StrategyName, 5> strategy_names{{
 // The unit's parameters end to end, padded to a multiple of `ranks`. Zeros that are never read would make a uniform
 // tensor dense, so its padding repeats its value.
 Tensor flat_parameter(const Module& unit, Rank ranks) {
-  TensorList values;
-  for (const Parameter& parameter : unit.parameters) {
-    values.push_back(parameter.value);
-  }
+  TensorList values = unit.parameter_values();
   const Tensor flat = flatten(values);
   const std::int64_t padded = (flat.numel() + ranks - 1) / ranks * ranks;
   if (padded == flat.numel()) {
@@ -150,11 +147,7 @@ void FullyShardedDataParallel::unshard_as(std::size_t index, Dtype dtype, Site s
   const Scope scope("fsdp.all_gather", gather_pairing_);
   const Tensor& kept = shards_[index].value;
   const Tensor shard = kept.dtype() == dtype ? kept : kept.to(dtype);
-  if (shard.is_meta()) {
-    unit.whole = Tensor::meta({unit.padded}, dtype, shard.device());
-  } else {
-    reuse(unit.whole, unit.padded, dtype, shard.device());
-  }
+  reuse(unit.whole, unit.padded, dtype, shard.device(), shard.is_meta());
   if (shard.device().type == DeviceType::cpu &&
       this_rank().torch->fsdp_gathers_cpu_tensors) {  // _flat_param.py, _all_gather_flat_param
     all_gather_flat(unit.whole, shard, {.group = group_}, site);
@@ -319,11 +312,7 @@ void FullyShardedDataParallel::reduce(std::size_t index, Site site) {
     return;
   }
   const Tensor& shard = shards_[index].value;
-  if (unit.to_reduce.is_meta()) {
-    unit.reduced = Tensor::meta(shard.shape(), unit.to_reduce.dtype(), shard.device());
-  } else {
-    reuse(unit.reduced, shard.numel(), unit.to_reduce.dtype(), shard.device());
-  }
+  reuse(unit.reduced, shard.numel(), unit.to_reduce.dtype(), shard.device(), unit.to_reduce.is_meta());
   reduce_scatter_tensor(unit.reduced, unit.to_reduce, {.group = group_}, site);
   if (is_hybrid()) {
     reduce_replicas(unit.reduced, site);

@@ -49,13 +49,8 @@ std::int64_t FsdpParam::numel_of(Rank rank) const { return offset_of(rank + 1) -
 
 Tensor FsdpParam::padded_rows() const {
   const Tensor& rows = sharded.value;
-  if (rows.is_meta()) {
-    return Tensor::meta({padded_numel()}, rows.dtype(), rows.device());
-  }
-  const Tensor padded = Tensor::zeros({padded_numel()}, rows.dtype(), rows.device());
-  if (const auto value = common_value({&rows, 1}, rows.dtype())) {
-    padded.storage()->set_uniform(*value);
-  } else {
+  const Tensor padded = rows.new_zeros({padded_numel()});
+  if (!rows.is_meta() && !fill_if_alike(padded, {&rows, 1})) {
     const FlatPiece piece{&rows, 0, rows.numel(), 0};
     fill_flat(padded, {&piece, 1});
   }

@@ -130,11 +130,8 @@ void FsdpParamGroup::unshard(Site site) {
   const StreamScope stream(has_streams_of_its_own() ? context_.all_gather : copy_in);
   record_on(copy_in).wait();
   const std::int64_t numel = all_gather_input_.numel() * gathered_from_;
-  if (all_gather_input_.is_meta()) {
-    all_gather_output_ = Tensor::meta({numel}, all_gather_input_.dtype(), all_gather_input_.device());
-  } else {
-    reuse(all_gather_output_, numel, all_gather_input_.dtype(), all_gather_input_.device());
-  }
+  reuse(all_gather_output_, numel, all_gather_input_.dtype(), all_gather_input_.device(),
+        all_gather_input_.is_meta());
   const Scope scope(gather_label_, gather_pairing_);
   all_gather_into_tensor(all_gather_output_, all_gather_input_, {.group = group}, site);
   const TorchError& refused = this_rank().torch->fully_shard_on_cpu;
@@ -173,9 +170,7 @@ void FsdpParamGroup::fill_all_gather_input() {
   for (const FsdpParam& param : params_) {
     sources_.push_back(param.sharded.value);
   }
-  if (const auto value = common_value(sources_, dtype)) {
-    input.storage()->set_uniform(*value);
-  } else {
+  if (!fill_if_alike(input, sources_)) {
     pieces_.clear();
     std::int64_t to = 0;
     for (std::size_t i = 0; i < params_.size(); ++i) {
@@ -192,8 +187,7 @@ void FsdpParamGroup::fill_all_gather_input() {
 void FsdpParamGroup::fill_from_gathered(std::int64_t numel, Dtype dtype, Device device) {
   const Tensor gathered = std::exchange(all_gather_output_, Tensor());
   const Tensor& input = reuse(all_gather_input_, numel, dtype, device);
-  if (const auto value = common_value({&gathered, 1}, dtype)) {
-    input.storage()->set_uniform(*value);
+  if (fill_if_alike(input, {&gathered, 1})) {
     return;
   }
   const Rank parts = shard_size() / gathered_from_;
@@ -314,9 +308,7 @@ void FsdpParamGroup::post_backward(Site site) {
   if (reshard_after_backward) {
     reshard();
   }
-  if (context_.reduced_before) {
-    std::exchange(context_.reduced_before, std::nullopt)->wait();
-  }
+  wait_once(context_.reduced_before);
   if (!with_grad_.empty()) {
     reduce(site);
   }
@@ -373,9 +365,7 @@ void FsdpParamGroup::reduce(Site site) {
   const auto trainable = std::ranges::find_if(params_, &FsdpParam::requires_grad);
   const Dtype dtype = trainable->reduce_dtype().value_or(sources_.front().dtype());
   const DivideFactors factors = divide_factors(dtype);
-  if (reduced_event_) {
-    std::exchange(reduced_event_, std::nullopt)->wait();
-  }
+  wait_once(reduced_event_);
   fill_reduce_scatter_input(dtype);
   divide_if_needed(reduce_scatter_input_, factors.before);
   Event ready;
@@ -411,17 +401,10 @@ void FsdpParamGroup::fill_reduce_scatter_input(Dtype dtype) {
     part += params_[i].padded_numel();
   }
   const Device device = sources_.front().device();
-  if (std::ranges::any_of(sources_, &Tensor::is_meta)) {
-    reduce_scatter_input_ = Tensor::meta({part * shard_size()}, dtype, device);
-    reduce_output_ = Tensor::meta({part}, dtype, device);
-    sources_.clear();
-    return;
-  }
-  const Tensor& input = reuse(reduce_scatter_input_, part * shard_size(), dtype, device);
-  reuse(reduce_output_, part, dtype, device);
-  if (const auto value = common_value(sources_, dtype)) {
-    input.storage()->set_uniform(*value);
-  } else {
+  const bool is_meta = std::ranges::any_of(sources_, &Tensor::is_meta);
+  const Tensor& input = reuse(reduce_scatter_input_, part * shard_size(), dtype, device, is_meta);
+  reuse(reduce_output_, part, dtype, device, is_meta);
+  if (!is_meta && !fill_if_alike(input, sources_)) {
     pieces_.clear();
     std::int64_t at = 0;
     for (std::size_t source = 0; source < sources_.size(); ++source) {
@@ -483,15 +466,10 @@ void FsdpParamGroup::settle_gradients() {
 }
 
 void FsdpParamGroup::finalize_backward() {
-  for (std::optional<Event>* const event : {&context_.last_reduced, &context_.last_all_reduced}) {
-    if (*event) {
-      std::exchange(*event, std::nullopt)->wait();
-    }
-  }
+  wait_once(context_.last_reduced);
+  wait_once(context_.last_all_reduced);
   reduced_event_.reset();
-  if (gathered_) {  // prefetched, and then not needed
-    std::exchange(gathered_, std::nullopt)->wait();
-  }
+  wait_once(gathered_);  // prefetched, and then not needed
   forwards_.clear();
 }
 
@@ -507,8 +485,7 @@ Tensor FsdpParamGroup::unsharded_param(std::size_t index) const {
     return Tensor::meta(param.shape(), param.compute_dtype(), device);
   }
   Tensor whole = Tensor::zeros(param.shape(), param.compute_dtype(), device);
-  if (const auto value = common_value({&gathered, 1}, param.compute_dtype())) {
-    whole.storage()->set_uniform(*value);
+  if (fill_if_alike(whole, {&gathered, 1})) {
     return whole;
   }
   const std::int64_t parts = shard_size() / gathered_from_;

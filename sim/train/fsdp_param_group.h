@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/base/site.h"
@@ -19,6 +20,13 @@
 namespace rollcall {
 
 class FsdpParamGroup;
+
+// Waits for the event, if there is one, and forgets it.
+inline void wait_once(std::optional<Event>& event) {
+  if (event) {
+    std::exchange(event, std::nullopt)->wait();
+  }
+}
 
 // The state that all groups of a model share: the streams, and the order of their forwards.
 struct FsdpCommContext {

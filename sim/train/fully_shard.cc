@@ -127,17 +127,19 @@ void FullyShardedModule::pre_forward(std::size_t unit, Site site) {
     forward_root_ = unit;
     Event before;  // the optimizer has to finish before anything is gathered
     before.record();
-    for (const Stream stream : {context_.copy_in, context_.all_gather}) {
-      const StreamScope scope(stream);
-      before.wait();
-    }
+    context_.wait_for_all_gathers(before);
   }
   if (self.group) {
     self.group->pre_forward(site);
   }
-  for (const std::size_t target : self.forward_prefetch) {
+  prefetch(self.forward_prefetch, FsdpParamGroup::TrainingState::forward, site);
+}
+
+void FullyShardedModule::prefetch(const std::vector<std::size_t>& targets, FsdpParamGroup::TrainingState pass,
+                                  Site site) {
+  for (const std::size_t target : targets) {
     if (units_[target].group) {
-      units_[target].group->prefetch(FsdpParamGroup::TrainingState::forward, site);
+      units_[target].group->prefetch(pass, site);
     }
   }
 }
@@ -158,11 +160,7 @@ void FullyShardedModule::pre_backward(std::size_t unit, Site site) {
   if (self.group) {
     self.group->pre_backward(self.backward_prefetch.empty(), site);
   }
-  for (const std::size_t target : self.backward_prefetch) {
-    if (units_[target].group) {
-      units_[target].group->prefetch(FsdpParamGroup::TrainingState::pre_backward, site);
-    }
-  }
+  prefetch(self.backward_prefetch, FsdpParamGroup::TrainingState::pre_backward, site);
 }
 
 void FullyShardedModule::accumulate(std::size_t unit, std::size_t parameter, const Tensor& gradient) {
@@ -197,9 +195,7 @@ void FullyShardedModule::finish_backward(Site site) {
   }
   if (is_last_backward_) {
     context_.post_forward_order.clear();
-    if (context_.reduced_before) {
-      std::exchange(context_.reduced_before, std::nullopt)->wait();
-    }
+    wait_once(context_.reduced_before);
   }
   for (Unit& unit : units_) {
     if (unit.group) {
@@ -301,12 +297,10 @@ TensorList FullyShardedModule::full_tensors(Site site) {
   const Rank ranks = mesh_.shard.size();
   for (const Place place : order_) {
     const FsdpParam& param = params(place.unit)[place.parameter];
-    Tensor gathered = param.padded_rows();
+    const Tensor mine = param.padded_rows();
+    Tensor gathered = mine;
     if (ranks > 1) {
-      const Tensor mine = std::exchange(gathered, Tensor());
-      const Shape shape{mine.numel() * ranks};
-      gathered = mine.is_meta() ? Tensor::meta(shape, mine.dtype(), mine.device())
-                                : Tensor::zeros(shape, mine.dtype(), mine.device());
+      gathered = mine.new_zeros({mine.numel() * ranks});
       const Scope scope("DTensor.full_tensor", "full_tensor " + param.sharded.name);
       all_gather_into_tensor(gathered, mine, {.group = mesh_.shard}, site);
     }
@@ -412,21 +406,22 @@ void FullyShardedModule::set_force_sum_reduction_for_comms(std::size_t unit, boo
   group_at(unit).force_sum_reduction_for_comms = only_sums;
 }
 
-void FullyShardedModule::set_modules_to_forward_prefetch(std::size_t unit, std::vector<std::size_t> targets) {
+void FullyShardedModule::set_prefetch(std::size_t unit, std::vector<std::size_t> Unit::*list,
+                                      std::vector<std::size_t> targets) {
   for (const std::size_t target : targets) {
     unit_at(target);
   }
   unit_at(unit);
-  units_[unit].forward_prefetch = std::move(targets);
+  units_[unit].*list = std::move(targets);
+}
+
+void FullyShardedModule::set_modules_to_forward_prefetch(std::size_t unit, std::vector<std::size_t> targets) {
+  set_prefetch(unit, &Unit::forward_prefetch, std::move(targets));
 }
 
 void FullyShardedModule::set_modules_to_backward_prefetch(std::size_t unit,
                                                           std::vector<std::size_t> targets) {
-  for (const std::size_t target : targets) {
-    unit_at(target);
-  }
-  unit_at(unit);
-  units_[unit].backward_prefetch = std::move(targets);
+  set_prefetch(unit, &Unit::backward_prefetch, std::move(targets));
 }
 
 void FullyShardedModule::set_requires_gradient_sync(bool requires_sync, std::size_t unit) {

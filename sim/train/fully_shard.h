@@ -172,6 +172,9 @@ class FullyShardedModule {
   template <typename F>
   void each_group(std::size_t unit, F&& f);
 
+  void set_prefetch(std::size_t unit, std::vector<std::size_t> Unit::*list, std::vector<std::size_t> targets);
+  void prefetch(const std::vector<std::size_t>& targets, FsdpParamGroup::TrainingState pass, Site site);
+
   void run_unit(std::size_t unit, Forward& forward);
   void compute(std::size_t unit, std::size_t first, std::size_t end, Forward& forward);
   bool is_used(std::size_t unit, std::size_t parameter) const;
