@@ -88,6 +88,8 @@ struct DumpRecord {
   bool gap_after = false;  // the recorder's next record is not in the dump
 
   bool is_over() const { return state == State::ended || state == State::completed; }
+  // Of a message or a batch: its own number, or the collectives' counter where the recorder gave it none.
+  std::int64_t message_seq() const { return p2p_seq != 0 ? p2p_seq : collective_seq; }
 
   friend bool operator==(const DumpRecord&, const DumpRecord&) = default;
 };

@@ -48,23 +48,19 @@ class Approach {
         }
       }
     }
-    enter([&](const Blocker& blocker) { return culprits.contains(blocker.rank); }, true);
+    enter(culprits, true);
     follow();
-    enter([&](const Blocker& blocker) { return culprits.contains(blocker.rank); }, false);  // cycles
+    enter(culprits, false);  // cycles
     follow();
   }
 
   const std::vector<std::size_t>& order() const { return order_; }
 
  private:
-  template <typename Test>
-  void enter(const Test& leads_there, bool all) {
+  void enter(const RankSet& culprits, bool waits_for_no_other) {
     for (std::size_t i = 0; i < job_.waits.nodes.size(); ++i) {
-      const std::vector<Blocker>& blockers = job_.waits.nodes[i].blockers;
-      const bool enters =
-          all ? !blockers.empty() && std::all_of(blockers.begin(), blockers.end(), leads_there)
-              : std::any_of(blockers.begin(), blockers.end(), leads_there);
-      if (enters) {
+      const RankSet blockers = blockers_of(job_.waits.nodes[i]);
+      if (blockers.meets(culprits) && (!waits_for_no_other || culprits.contains(blockers))) {
         add(i);
       }
     }
@@ -123,7 +119,7 @@ Call name_message(const DumpCase& job, const RankOps& ops, std::uint32_t index) 
   const DumpCall& recorded = job.view.job.calls[record.call];
   Call call;
   call.op = recorded.op;
-  call.seq = record.p2p_seq != 0 ? record.p2p_seq : record.collective_seq;
+  call.seq = record.message_seq();
   set_arguments(job, record, call);
   return call;
 }
@@ -139,7 +135,7 @@ Call name_call(const DumpCase& job, const RankOps& ops, const DumpOp& op) {
   set_arguments(job, record, call);
   if (op.kind == DumpOp::Kind::batch) {
     call.op = "batch_isend_irecv";
-    call.seq = record.p2p_seq != 0 ? record.p2p_seq : record.collective_seq;
+    call.seq = record.message_seq();
   }
   return call;
 }

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <string_view>
 #include <vector>
 
 #include <fmt/core.h>
@@ -43,25 +45,21 @@ Role role_of(const DumpStack& stack) {
       return Role::count;
     }
   }
-  return in_exit || role == Role::iteration ? role : Role::iteration;
+  return in_exit ? role : Role::iteration;
 }
 
-bool is_joined(Role role) { return role == Role::count || role == Role::shadow || role == Role::end; }
+struct RoleRow {
+  bool is_joined;           // the rank has run out of inputs
+  int met;                  // the same for roles whose calls should meet
+  std::string_view phrase;  // what the rank does
+};
 
-// A number for the calls that a call of this role should meet: the same for roles that meet.
-int kind_met(Role role) {
-  switch (role) {
-    case Role::notice:
-    case Role::count:
-      return 0;
-    case Role::iteration:
-    case Role::shadow:
-      return 1;
-    case Role::end:
-      break;
-  }
-  return 2;
-}
+// In the order of Role.
+constexpr RoleRow role_rows[] = {{false, 1, "makes a call of an iteration"},
+                                 {false, 0, "says that it has inputs"},
+                                 {true, 0, "counts who has inputs"},
+                                 {true, 1, "makes a call of its main_hook"},
+                                 {true, 2, "makes a call of its post_hook"}};
 
 class JoinJudge {
  public:
@@ -72,7 +70,7 @@ class JoinJudge {
   }
 
   std::optional<Diagnosis> judge() const {
-    if (std::find(roles_.begin(), roles_.end(), Role::count) == roles_.end()) {
+    if (std::ranges::find(roles_, Role::count) == roles_.end()) {
       return std::nullopt;
     }
     for (const GroupCalls& group : job_.view.groups) {
@@ -84,21 +82,19 @@ class JoinJudge {
   }
 
  private:
-  Role role(const GroupMember& member, const DumpOp& op) const {
-    return roles_[member.ops->record_of(op).stack];
+  const RoleRow& role(const GroupMember& member, const DumpOp& op) const {
+    return role_rows[static_cast<std::size_t>(roles_[member.ops->record_of(op).stack])];
   }
 
   std::optional<Diagnosis> judge(const GroupCalls& group) const {
-    std::vector<std::int64_t> positions;  // where some member has joined
+    std::set<std::int64_t> positions;  // where some member has joined
     for (const GroupMember& member : group.members) {
       for (std::size_t i = 0; i < member.collectives.size(); ++i) {
-        if (is_joined(role(member, member.op(i)))) {
-          positions.push_back(member.op(i).position);
+        if (role(member, member.op(i)).is_joined) {
+          positions.insert(member.op(i).position);
         }
       }
     }
-    std::sort(positions.begin(), positions.end());
-    positions.erase(std::unique(positions.begin(), positions.end()), positions.end());
     for (const std::int64_t position : positions) {
       if (std::optional<Diagnosis> diagnosis = judge(group, position)) {
         return diagnosis;
@@ -113,10 +109,10 @@ class JoinJudge {
     RankSet joined;
     for (const GroupMember& member : group.members) {
       const DumpOp* op = member.at(position);
-      if (op == nullptr || usual == nullptr || !is_joined(role(member, *op))) {
+      if (op == nullptr || usual == nullptr || !role(member, *op).is_joined) {
         continue;
       }
-      if (kind_met(role(member, *op)) != kind_met(role(*usual, *usual->at(position)))) {
+      if (role(member, *op).met != role(*usual, *usual->at(position)).met) {
         joined.insert(member.rank);
         odd = odd == nullptr ? &member : odd;
       }
@@ -131,12 +127,12 @@ class JoinJudge {
   // the member that makes that call is not in this Join at all.
   bool is_in_the_join_of(const GroupMember& odd, const GroupMember& usual, std::int64_t position) const {
     std::int64_t first = position;
-    for (const DumpOp* op = odd.at(first - 1); op != nullptr && is_joined(role(odd, *op));
+    for (const DumpOp* op = odd.at(first - 1); op != nullptr && role(odd, *op).is_joined;
          op = odd.at(first - 1)) {
       --first;
     }
     const DumpOp* met = usual.at(first);
-    return met == nullptr || role(usual, *met) != Role::iteration;
+    return met == nullptr || roles_[usual.ops->record_of(*met).stack] != Role::iteration;
   }
 
   // The member that decides which call belongs here: one with inputs. If none is left, one of the majority.
@@ -147,15 +143,14 @@ class JoinJudge {
       if (op == nullptr || member.ops->record_of(*op).stack == 0) {
         continue;
       }
-      if (!is_joined(role(member, *op))) {
+      if (!role(member, *op).is_joined) {
         return &member;
       }
-      auto& [count, first] = kinds[kind_met(role(member, *op))];
+      auto& [count, first] = kinds[role(member, *op).met];
       ++count;
       first = first == nullptr ? &member : first;
     }
-    const auto fewer = [](const auto& a, const auto& b) { return a.second.first < b.second.first; };
-    const auto most = std::max_element(kinds.begin(), kinds.end(), fewer);
+    const auto most = std::ranges::max_element(kinds, {}, [](const auto& kind) { return kind.second.first; });
     return most == kinds.end() ? nullptr : most->second.second;
   }
 
@@ -172,10 +167,10 @@ class JoinJudge {
     finding.headline = fmt::format("{} joined early and {} out of step with the others in {}", who,
                                    is_plural(joined) ? "are" : "is", place);
     finding.cause =
-        fmt::format("{} {}, and {} {}", ranks_phrase({odd.rank}), phrase(role(odd, *odd.at(position))),
-                    ranks_phrase({usual.rank}), phrase(role(usual, *usual.at(position))));
+        fmt::format("{} {}, and {} {}", ranks_phrase({odd.rank}), role(odd, *odd.at(position)).phrase,
+                    ranks_phrase({usual.rank}), role(usual, *usual.at(position)).phrase);
     finding.advice = "make the main_hook of the joinable issue exactly the collectives of one iteration";
-    if (is_joined(role(usual, *usual.at(position)))) {  // the majority need not be right
+    if (role(usual, *usual.at(position)).is_joined) {  // the majority need not be right
       diagnosis.confidence = Confidence::low;
       diagnosis.would_settle.push_back(
           "dumps with a longer ring (TORCH_FR_BUFFER_SIZE), back to when ranks still had inputs");
@@ -187,22 +182,6 @@ class JoinJudge {
           "the call is over on both: what it computed mixes numbers that do not belong together");
     }
     return diagnosis;
-  }
-
-  static std::string_view phrase(Role role) {
-    switch (role) {
-      case Role::iteration:
-        return "makes a call of an iteration";
-      case Role::notice:
-        return "says that it has inputs";
-      case Role::count:
-        return "counts who has inputs";
-      case Role::shadow:
-        return "makes a call of its main_hook";
-      case Role::end:
-        break;
-    }
-    return "makes a call of its post_hook";
   }
 
   const DumpCase& job_;

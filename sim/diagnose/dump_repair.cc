@@ -74,9 +74,6 @@ class RecordedPrograms {
     return programs;
   }
 
-  // How many calls of a rank's list are known to have succeeded, one after the other from its start.
-  static std::size_t proven(const RankOps& ops, const RankProgram& program);
-
  private:
   // Checked before anything is built: a large job would be dropped anyway.
   bool is_fit() const {
@@ -138,11 +135,10 @@ class RecordedPrograms {
       if (!kind || (op.kind != DumpOp::Kind::collective && !recorded.is_message())) {
         return false;
       }
-      ProgramCall call{
-          .kind = *kind,
-          .group = names_[op.group],
-          .seq = recorded.is_message() && record.p2p_seq != 0 ? record.p2p_seq : record.collective_seq,
-          .numel = 0};
+      ProgramCall call{.kind = *kind,
+                       .group = names_[op.group],
+                       .seq = recorded.is_message() ? record.message_seq() : record.collective_seq,
+                       .numel = 0};
       if (!shapes_may_differ(recorded.op)) {
         call.numel = recorded_elements(recorded);
         call.dtype = recorded.dtype();
@@ -171,7 +167,8 @@ class RecordedPrograms {
   std::vector<std::string> names_;  // of groups, all different
 };
 
-std::size_t RecordedPrograms::proven(const RankOps& ops, const RankProgram& program) {
+// How many calls of a rank's list are known to have succeeded, one after the other from its start.
+std::size_t proven_calls(const RankOps& ops, const RankProgram& program) {
   std::size_t calls = 0;
   for (const DumpOp& op : ops.ops) {
     if (!op.proven) {
@@ -201,7 +198,7 @@ bool is_like_the_job(const DumpCase& job, const ListReplay& replay,
                      const std::vector<RankProgram>& programs) {
   return std::ranges::all_of(job.view.ranks, [&](const RankOps& ops) {
     const auto rank = static_cast<std::size_t>(ops.dump->rank);
-    return replay.made()[rank] >= RecordedPrograms::proven(ops, programs[rank]);
+    return replay.made()[rank] >= proven_calls(ops, programs[rank]);
   });
 }
 
