@@ -81,32 +81,38 @@ std::string beginning_of(const std::string& message) {
   return text;
 }
 
-std::string exception_of(const Evidence& evidence, Rank rank) {
+// Null if the rank has none.
+const Exception* exception_of(const Evidence& evidence, Rank rank) {
   const std::int32_t index = status_of(evidence, rank).exception;
-  if (index < 0) {
+  return index < 0 ? nullptr : &evidence.exceptions[static_cast<std::size_t>(index)];
+}
+
+bool ended_by(const Evidence& evidence, Rank rank, std::string_view type) {
+  const Exception* exception = exception_of(evidence, rank);
+  return exception != nullptr && exception->type == type;
+}
+
+std::string exception_text(const Evidence& evidence, Rank rank) {
+  const Exception* exception = exception_of(evidence, rank);
+  if (exception == nullptr) {
     return "an exception";
   }
-  const Exception& exception = evidence.exceptions[static_cast<std::size_t>(index)];
-  return exception.message.empty() ? exception.type : exception.type + ": " + beginning_of(exception.message);
+  return exception->message.empty() ? exception->type
+                                    : exception->type + ": " + beginning_of(exception->message);
 }
 
 // A rank whose process died raised nothing; a recording says that it was killed.
 bool have_died(const Evidence& evidence, const RankSet& ranks) {
-  const auto died = [&](Rank rank) {
-    const RankStatus& status = status_of(evidence, rank);
-    return status.state == RankStatus::State::crashed ||
-           (status.exception >= 0 &&
-            evidence.exceptions[static_cast<std::size_t>(status.exception)].type == killed_type);
-  };
-  return std::ranges::all_of(ranks.to_vector(), died);
+  return std::ranges::all_of(ranks.to_vector(), [&](Rank rank) {
+    return status_of(evidence, rank).state == RankStatus::State::crashed ||
+           ended_by(evidence, rank, killed_type);
+  });
 }
 
 // The ranks' recorders stopped all of them. Nobody raised anything.
 bool were_stopped(const Evidence& evidence, const RankSet& ranks) {
-  return std::ranges::all_of(ranks.to_vector(), [&](Rank rank) {
-    const std::int32_t index = status_of(evidence, rank).exception;
-    return index >= 0 && evidence.exceptions[static_cast<std::size_t>(index)].type == stopped_type;
-  });
+  return std::ranges::all_of(ranks.to_vector(),
+                             [&](Rank rank) { return ended_by(evidence, rank, stopped_type); });
 }
 
 const char* how_it_ended(const Evidence& evidence, const RankSet& ranks) {
@@ -134,10 +140,10 @@ std::string who_raised(const Evidence& evidence, const RankSet& ranks) {
     return fmt::format("{} made no call for too long, and {} stopped", ranks_phrase(ranks),
                        is_plural(ranks) ? "were" : "was");
   }
-  const std::string first = exception_of(evidence, ranks.first());
+  const std::string first = exception_text(evidence, ranks.first());
   RankSet alike;
   for (const Rank rank : ranks.to_vector()) {
-    if (exception_of(evidence, rank) == first) {
+    if (exception_text(evidence, rank) == first) {
       alike.insert(rank);
     }
   }
@@ -177,7 +183,7 @@ void word_crash(const Evidence& evidence, const Place& place, Finding& finding) 
           : fmt::format(
                 "{}; let a rank that catches an exception tell the others (a flag in an all_reduce) or abort "
                 "the job, so that no rank waits for it",
-                advice_for_exception(exception_of(evidence, gone.first())));
+                advice_for_exception(exception_text(evidence, gone.first())));
   finding.on_backend = crash_on_backend(evidence.backend, place.call.op);
 }
 
@@ -386,7 +392,8 @@ void word_failure(const Evidence& evidence, Finding& finding) {
       is_plural(finding.culprits) ? "them" : "it");
   const bool are_all = finding.culprits.size() == evidence.ranks.size();
   finding.advice = fmt::format(
-      "{}{}", died ? find_the_killer : advice_for_exception(exception_of(evidence, finding.culprits.first())),
+      "{}{}",
+      died ? find_the_killer : advice_for_exception(exception_text(evidence, finding.culprits.first())),
       are_all ? "" : "; the other ranks are not involved");
 }
 

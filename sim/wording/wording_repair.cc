@@ -97,27 +97,27 @@ std::string step_words(const CallEdit& edit, const RankProgram& program) {
                                : fmt::format("call {} instead of {}", list_words(edit.inserted), instead);
 }
 
-// The number that a call on the group of `like` would have, made by `program` before its call number `at`.
-std::int64_t number_of(const ProgramCall& like, const RankProgram& program, std::int64_t at) {
-  return std::ranges::count_if(
-      program.calls.begin(),
-      program.calls.begin() + std::min(at, static_cast<std::int64_t>(program.calls.size())),
-      [&](const ProgramCall& call) {
-        return call.group == like.group && count_of(call.kind) == count_of(like.kind);
-      });
+std::span<const ProgramCall> calls_before(const CallEdit& edit, const RankProgram& program) {
+  return std::span(program.calls).first(std::min(static_cast<std::size_t>(edit.at), program.calls.size()));
+}
+
+// The number that a call on the group of `like` would have, made in the place of the edit.
+std::int64_t number_of(const ProgramCall& like, const RankProgram& program, const CallEdit& edit) {
+  return std::ranges::count_if(calls_before(edit, program), [&](const ProgramCall& call) {
+    return call.group == like.group && count_of(call.kind) == count_of(like.kind);
+  });
 }
 
 // A receive from anyone that the rank makes before the edit, and that could take the message of `call`; null if there
 // is none.
 const ProgramCall* earlier_from_anyone(const RankProgram& program, const CallEdit& edit,
                                        const ProgramCall& call) {
-  const auto end = program.calls.begin() +
-                   std::min<std::int64_t>(edit.at, static_cast<std::int64_t>(program.calls.size()));
-  const auto found = std::find_if(program.calls.begin(), end, [&call](const ProgramCall& earlier) {
+  const std::span<const ProgramCall> before = calls_before(edit, program);
+  const auto found = std::ranges::find_if(before, [&call](const ProgramCall& earlier) {
     return earlier.kind == OpKind::recv && earlier.peer < 0 && earlier.group == call.group &&
            earlier.tag == call.tag;
   });
-  return call.kind == OpKind::recv && found != end ? &*found : nullptr;
+  return call.kind == OpKind::recv && found != before.end() ? &*found : nullptr;
 }
 
 enum class Mistake { left_out, extra, moved, other_group, other_peer, other_call };
@@ -237,11 +237,10 @@ std::vector<RepairStep> repair_steps(const CallEdits& edits, Programs programs) 
 
 bool says_the_same(const CallEdits& edits, Programs programs, const Finding& finding) {
   const CallEdit& first = edits.front();
-  const std::span<const ProgramCall> out = dropped_by(first, program_of(programs, first.rank));
-  if (!finding.at || (!out.empty() && !first.inserted.empty())) {
+  if (!finding.at || (first.dropped > 0 && !first.inserted.empty())) {
     return false;
   }
-  const ProgramCall& call = out.empty() ? first.inserted.front() : out.front();
+  const ProgramCall& call = subject_of(first, program_of(programs, first.rank));
   const auto kind = parse_op_kind(finding.at->call.op);
   return kind && count_of(*kind) == count_of(call.kind) && finding.at->call.label == call.label;
 }
@@ -253,7 +252,7 @@ void word_culprits(const CallEdits& edits, Programs programs, std::span<const Pl
   const auto end = std::ranges::find_if(edits, [&](const CallEdit& edit) { return edit.rank != first.rank; });
   const Mistake mistake = mistake_of({edits.begin(), end}, program);
   const std::span<const ProgramCall> out = dropped_by(first, program);
-  const ProgramCall& call = first.inserted.empty() ? out.front() : first.inserted.front();
+  const ProgramCall& call = subject_of(first, program);
   const RankSet& culprits = finding.culprits;
   const bool alone = culprits.size() == 1;
   if (const Place* place =
@@ -266,7 +265,7 @@ void word_culprits(const CallEdits& edits, Programs programs, std::span<const Pl
                        right);
   };
   const std::string number =
-      is_message(call) ? "" : fmt::format(", its #{} there", number_of(call, program, first.at));
+      is_message(call) ? "" : fmt::format(", its #{} there", number_of(call, program, first));
   switch (mistake) {
     case Mistake::left_out:
       finding.headline = fmt::format("{} {}{}", with_verb(culprits, "leaves out", "leave out"),
