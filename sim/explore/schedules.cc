@@ -70,14 +70,6 @@ void plan_deviations(const PlannedDecisions& decisions, std::deque<Plan>& plans)
   }
 }
 
-void count(const Verdict& verdict, std::vector<Outcome>& outcomes) {
-  const Outcome outcome{std::string(verdict_word(verdict)), kind_of(verdict), 0};
-  const auto known = std::ranges::find_if(outcomes, [&](const Outcome& other) {
-    return other.verdict == outcome.verdict && other.kind == outcome.kind;
-  });
-  (known == outcomes.end() ? outcomes.emplace_back(outcome) : *known).count += 1;
-}
-
 // Each decision is compared with all previous ones, so a loop on the store takes quadratic time.
 constexpr std::size_t decisions_compared = 2'000;
 
@@ -141,7 +133,7 @@ TriedSchedules run_schedules(const RunSchedule& run) {
     plans.pop_front();
     Report report = run(decisions);
     ++schedules;
-    count(report.verdict, outcomes);
+    add({std::string(verdict_word(report.verdict)), kind_of(report.verdict), 1}, outcomes);
     plan_deviations(decisions, plans);
     Tried tried{std::move(report), decisions.deciders(), decisions.schedule()};
     if (!first_wrong && finding_of(tried.report.verdict) != nullptr) {

@@ -106,14 +106,7 @@ const Ending* Tally::first_failure() const {
 std::vector<Outcome> Tally::outcomes() const {
   std::vector<Outcome> outcomes;
   for (const Ending& ending : endings_) {
-    const auto known = std::ranges::find_if(outcomes, [&](const Outcome& other) {
-      return other.verdict == ending.verdict && other.kind == ending.kind;
-    });
-    if (known == outcomes.end()) {
-      outcomes.push_back({ending.verdict, ending.kind, ending.count});
-    } else {
-      known->count += ending.count;
-    }
+    add({ending.verdict, ending.kind, ending.count}, outcomes);
   }
   return outcomes;
 }

@@ -2,6 +2,7 @@
 
 // The result of a search through a program's schedules, in addition to the report of the first one that fails.
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -20,6 +21,18 @@ struct FoundFailure {
   std::int64_t count = 0;
   std::string replay;  // the command that repeats the first
 };
+
+// Adds the outcome to those of the same verdict and kind.
+inline void add(const Outcome& outcome, std::vector<Outcome>& outcomes) {
+  const auto known = std::ranges::find_if(outcomes, [&outcome](const Outcome& other) {
+    return other.verdict == outcome.verdict && other.kind == outcome.kind;
+  });
+  if (known == outcomes.end()) {
+    outcomes.push_back(outcome);
+  } else {
+    known->count += outcome.count;
+  }
+}
 
 struct SearchResult {
   std::vector<Outcome> outcomes;
