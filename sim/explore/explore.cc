@@ -160,7 +160,7 @@ class Search {
     for (std::int64_t i = first; i < most && !is_interrupted(); i += step) {
       const std::uint64_t number =
           static_cast<std::uint64_t>(i) * options_.shard.count + options_.shard.index;
-      begin(log, derived_seed(options_.seed, number), expected);
+      log.begin(derived_seed(options_.seed, number), options_.deviations_max, expected);
       Report report = run_(log);
       note(part, log);
       expected = std::max(expected, log.schedule().decisions);
@@ -170,14 +170,6 @@ class Search {
     part.mailboxes = log.shown();
     part.is_drawn = true;
     return part;
-  }
-
-  void begin(RandomDecisions& log, std::uint64_t seed, std::size_t expected) const {
-    log.begin(seed, options_.deviations_max, expected);
-  }
-  void begin(PriorityDecisions& log, std::uint64_t seed, std::size_t expected) const {
-    constexpr std::size_t usual_changes = 2;
-    log.begin(seed, options_.deviations_max.value_or(usual_changes), expected);
   }
 
   // Every run shows how the program has to be searched, even if it belongs to another slice: all slices have to be

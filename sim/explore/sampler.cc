@@ -39,14 +39,15 @@ std::size_t RandomDecisions::choose(const Decision& decision) {
   return 1 + draw(state_) % (decision.ways - 1);
 }
 
-void PriorityDecisions::begin(std::uint64_t seed, std::size_t changes, std::size_t expected) {
+void PriorityDecisions::begin(std::uint64_t seed, std::optional<std::size_t> changes, std::size_t expected) {
+  constexpr std::size_t usual_changes = 2;
   DecisionLog::begin();
   state_ = seed;
   priorities_.clear();
   lowest_ = lowest_priority;
   orders_ = 0;
   change_at_.clear();
-  for (std::size_t i = 0; i < changes; ++i) {
+  for (std::size_t i = 0; i < changes.value_or(usual_changes); ++i) {
     change_at_.push_back(draw(state_) % std::max<std::size_t>(expected, 1));
   }
   std::ranges::sort(change_at_);

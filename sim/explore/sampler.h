@@ -38,7 +38,8 @@ class PriorityDecisions final : public DecisionLog {
  public:
   using DecisionLog::DecisionLog;
 
-  void begin(std::uint64_t seed, std::size_t changes, std::size_t expected);
+  // `changes`: a few if it is null.
+  void begin(std::uint64_t seed, std::optional<std::size_t> changes, std::size_t expected);
 
  protected:
   std::size_t choose(const Decision& decision) override;
