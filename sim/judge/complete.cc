@@ -5,11 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "sim/judge/endings.h"
-#include "sim/judge/hook_diff.h"
-#include "sim/judge/judge_samples.h"
+#include "sim/judge/complete_parts.h"
 #include "sim/judge/suspects.h"
-#include "sim/judge/wrong_peer.h"
 #include "sim/repair/repair.h"
 #include "sim/wording/wording.h"
 #include "sim/wording/wording_repair.h"
@@ -171,14 +168,7 @@ void rename_in_search(FindingKind before, Report& report) {
   std::vector<Outcome> outcomes;
   for (Outcome outcome : report.search->outcomes) {
     outcome.kind = outcome.kind == before ? now : outcome.kind;
-    const auto same = std::ranges::find_if(outcomes, [&outcome](const Outcome& known) {
-      return known.verdict == outcome.verdict && known.kind == outcome.kind;
-    });
-    if (same == outcomes.end()) {
-      outcomes.push_back(outcome);
-    } else {
-      same->count += outcome.count;
-    }
+    add(outcome, outcomes);
   }
   report.search->outcomes = std::move(outcomes);
   const auto first = std::ranges::find(report.search->failures, before, &FoundFailure::kind);

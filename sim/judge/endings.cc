@@ -1,4 +1,4 @@
-#include "sim/judge/endings.h"
+#include "sim/judge/complete_parts.h"
 
 #include <algorithm>
 #include <cstddef>

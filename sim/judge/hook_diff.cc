@@ -1,4 +1,4 @@
-#include "sim/judge/hook_diff.h"
+#include "sim/judge/complete_parts.h"
 
 #include <algorithm>
 #include <iterator>

@@ -8,10 +8,7 @@
 #include <fmt/core.h>
 
 #include "sim/base/expects.h"
-#include "sim/judge/judge_calls.h"
-#include "sim/judge/judge_host.h"
-#include "sim/judge/judge_ranks.h"
-#include "sim/judge/key_owners.h"
+#include "sim/judge/judge_parts.h"
 #include "sim/judge/suspects.h"
 #include "sim/match/naming.h"
 #include "sim/match/wait_graph.h"

@@ -1,4 +1,4 @@
-#include "sim/judge/judge_calls.h"
+#include "sim/judge/judge_parts.h"
 
 #include <algorithm>
 #include <map>
@@ -48,8 +48,11 @@ bool has_both_sides(const Incident& incident) {
 }
 
 // In a mismatch between a joined rank's hook and an active rank, the hook is to blame, unless the
-// active rank's call does not belong to a joinable at all: then nothing could have shadowed it.
-void blame_hook(const Evidence& evidence, const Incident& incident, Finding& finding) {
+// active rank's call does not belong to a joinable at all: then nothing could have shadowed it. False for others.
+bool blame_hook(const Evidence& evidence, const Incident& incident, Finding& finding) {
+  if (!has_both_sides(incident)) {
+    return false;
+  }
   bool unshadowed = false;
   for (const OpVariant& variant : incident.variants) {
     unshadowed = unshadowed || (!variant.op.shadow && !evidence.scopes->pairing(variant.op.scope).strict);
@@ -61,6 +64,9 @@ void blame_hook(const Evidence& evidence, const Incident& incident, Finding& fin
       finding.culprits.insert(RankSet::of(variant.ranks));
     }
   }
+  finding.kind = FindingKind::join_hook_mismatch;
+  word_hook_mismatch(evidence, incident, finding);
+  return true;
 }
 
 FindingKind mismatch_kind(const std::vector<OpVariant>& variants) {
@@ -113,10 +119,7 @@ void attach_divergence(const Evidence& evidence, GroupId group, std::int64_t seq
     return;
   }
   finding.first_divergence = divergence_of(evidence, *incident);
-  if (has_both_sides(*incident)) {
-    finding.kind = FindingKind::join_hook_mismatch;
-    blame_hook(evidence, *incident, finding);
-    word_hook_mismatch(evidence, *incident, finding);
+  if (blame_hook(evidence, *incident, finding)) {
     return;
   }
   Finding voted;
@@ -139,11 +142,7 @@ Verdict judge_mismatch(const Evidence& evidence) {
   finding.kind = mismatch_kind(incident.variants);
   finding.at = place_of(evidence, incident);
   vote(incident.variants, finding);
-  if (has_both_sides(incident)) {
-    finding.kind = FindingKind::join_hook_mismatch;
-    blame_hook(evidence, incident, finding);
-    word_hook_mismatch(evidence, incident, finding);
-  } else {
+  if (!blame_hook(evidence, incident, finding)) {
     word_mismatch(evidence, incident, finding);
     if (!incident.misfits.empty()) {
       vote_on_parts(incident.misfits, finding);
@@ -166,11 +165,7 @@ Verdict judge_mispairing(const Evidence& evidence) {
   Finding& finding = wrong.finding;
   wrong.variants = name_variants(evidence, incident);
   finding.at = place_of(evidence, incident);
-  if (has_both_sides(incident)) {
-    finding.kind = FindingKind::join_hook_mismatch;
-    blame_hook(evidence, incident, finding);
-    word_hook_mismatch(evidence, incident, finding);
-  } else {
+  if (!blame_hook(evidence, incident, finding)) {
     finding.kind = FindingKind::mispaired;
     vote(incident.variants, finding);
     word_mispairing(evidence, incident, finding);

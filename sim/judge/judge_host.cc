@@ -1,4 +1,4 @@
-#include "sim/judge/judge_host.h"
+#include "sim/judge/judge_parts.h"
 
 #include <algorithm>
 
@@ -109,19 +109,19 @@ std::optional<std::pair<Rank, std::string>> deleter_for(const Evidence& evidence
 }  // namespace
 
 void blame_for_key(const Evidence& evidence, const BlockedSlot& slot, const RankSet& gone, Finding& finding) {
+  const RankSet waiting = RankSet::of(slot.waiting);
   finding.kind = FindingKind::store_never_served;
+  finding.at = Place{name_waiting_call(evidence, slot.waiting.front()), waiting, gone};
   if (const auto deleter = deleter_for(evidence, slot.waiting.front())) {
     finding.culprits = RankSet{deleter->first};
-    finding.at = Place{name_waiting_call(evidence, slot.waiting.front()), RankSet::of(slot.waiting),
-                       difference(finding.culprits, RankSet::of(slot.waiting))};
+    finding.at->missing = difference(finding.culprits, waiting);
     word_deleted_key(deleter->second, finding);
     return;
   }
-  finding.culprits = gone.empty() ? RankSet::of(slot.waiting) : gone;
+  finding.culprits = gone.empty() ? waiting : gone;
   if (gone.empty()) {
     finding.suspects = slot.waiting;  // any of them could have set it
   }
-  finding.at = Place{name_waiting_call(evidence, slot.waiting.front()), RankSet::of(slot.waiting), gone};
   word_never_served(finding);
 }
 

@@ -1,4 +1,4 @@
-#include "sim/judge/judge_ranks.h"
+#include "sim/judge/judge_parts.h"
 
 #include <algorithm>
 

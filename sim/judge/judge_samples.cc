@@ -1,4 +1,4 @@
-#include "sim/judge/judge_samples.h"
+#include "sim/judge/complete_parts.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,14 +1,17 @@
-#include "sim/judge/key_owners.h"
+// Who should have set a key that ranks wait for. Programs often let each rank set a key with its own number
+// ("ready0", "ready1"), and wait for all of them: a barrier made by hand. If others have set theirs, the rank whose
+// number is in the missing key is to blame, wherever it waits itself.
 
 #include <algorithm>
 #include <iterator>
 #include <map>
 #include <ranges>
+#include <string>
 #include <string_view>
 
 #include "sim/base/ascii.h"
 #include "sim/base/parse_number.h"
-#include "sim/judge/judge_host.h"
+#include "sim/judge/judge_parts.h"
 #include "sim/judge/suspects.h"
 #include "sim/wording/wording_host.h"
 
@@ -92,8 +95,8 @@ bool is_about_keys(const Evidence& evidence, const Verdict& verdict) {
           (finding->kind == FindingKind::raised && gave_up_in_store(evidence, finding->culprits)));
 }
 
-}  // namespace
-
+// The rank whose number is in `key`, where other ranks have set the key with theirs, and no rank one with another's
+// number. Empty if no rank is, if several are, or if what was set is as likely to be a count from 0.
 std::optional<Rank> owner_of(const Evidence& evidence, const std::string& key) {
   if (evidence.key_deleters != nullptr && evidence.key_deleters->contains(key)) {
     return std::nullopt;
@@ -111,6 +114,8 @@ std::optional<Rank> owner_of(const Evidence& evidence, const std::string& key) {
   }
   return owner;
 }
+
+}  // namespace
 
 void blame_key_owners(const Evidence& evidence, Verdict& verdict) {
   if (!is_about_keys(evidence, verdict) || evidence.key_setters == nullptr || evidence.key_setters->empty()) {

@@ -140,35 +140,32 @@ void order_cycle(Deadlock& deadlock, const std::vector<RankProgram>& programs) {
   if (deadlock.cycle.size() != 2 || is_behind_sends(deadlock)) {
     return;
   }
-  const Place& first = deadlock.cycle[0];
-  const Place& second = deadlock.cycle[1];
-  const auto a = side_of(programs, closing(first, second), first.call);
-  const auto b = side_of(programs, closing(second, first), second.call);
-  if (!a || !b) {
+  const bool swaps = deadlock.cycle[0].waiting.size() < deadlock.cycle[1].waiting.size();
+  const Place& large = deadlock.cycle[swaps ? 1 : 0];
+  const Place& small = deadlock.cycle[swaps ? 0 : 1];
+  const bool is_even = large.waiting.size() == small.waiting.size();
+  const auto in_large = side_of(programs, closing(large, small), large.call);
+  const auto in_small = side_of(programs, closing(small, large), small.call);
+  if (!in_large || !in_small) {
     return;
   }
-  const auto suspect_few = [&](std::size_t of_a, std::size_t of_b) {
-    const Side& few = of_a < of_b ? *a : *b;
-    const Side& many = of_a < of_b ? *b : *a;
+  const auto suspect_few = [&](const Side& few, const Side& many) {
     suspect(few.ranks,
             fmt::format("{} in {}; more ranks wait in the other call", with_verb(few.ranks, "is", "are"),
                         name_of(*few.call, *many.call)),
             finding);
   };
-  const bool first_is_large = first.waiting.size() > second.waiting.size();
-  const auto suspect_as_others_show = [&] {
-    return first.waiting.size() != second.waiting.size() &&
-           suspect_by_example(programs, first_is_large ? first : second, first_is_large ? *a : *b,
-                              first_is_large ? *b : *a, bystanders(first, second), finding);
-  };
-  if (a->ranks.size() != b->ranks.size()) {
-    suspect_few(a->ranks.size(), b->ranks.size());
-  } else if (suspect_as_others_show()) {
+  if (in_large->ranks.size() < in_small->ranks.size()) {
+    suspect_few(*in_large, *in_small);
+  } else if (in_small->ranks.size() < in_large->ranks.size()) {
+    suspect_few(*in_small, *in_large);
+  } else if (!is_even &&
+             suspect_by_example(programs, large, *in_large, *in_small, bystanders(large, small), finding)) {
     // decided by what the bystanders did before
-  } else if (const Opinion opinion = opinion_on_cycle(*a, *b); opinion.side != nullptr) {
+  } else if (const Opinion opinion = opinion_on_cycle(*in_large, *in_small); opinion.side != nullptr) {
     suspect(opinion.side->ranks, opinion.reason, finding);
-  } else if (first.waiting.size() != second.waiting.size()) {
-    suspect_few(first.waiting.size(), second.waiting.size());
+  } else if (!is_even) {
+    suspect_few(*in_small, *in_large);
   }
 }
 

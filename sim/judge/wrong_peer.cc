@@ -1,4 +1,4 @@
-#include "sim/judge/wrong_peer.h"
+#include "sim/judge/complete_parts.h"
 
 #include <algorithm>
 #include <map>
@@ -9,6 +9,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/judge/suspects.h"
 #include "sim/wording/phrasing.h"
 #include "sim/wording/wording_messages.h"
 

@@ -1,4 +1,4 @@
-#include "sim/judge/judge_samples.h"
+#include "sim/judge/complete_parts.h"
 
 #include "sim/train/sampler.h"
 #include "tests/catch.h"

@@ -1,4 +1,4 @@
-#include "sim/judge/wrong_peer.h"
+#include "sim/judge/complete_parts.h"
 #include "tests/catch.h"
 
 namespace rollcall::check {
