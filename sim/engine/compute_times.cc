@@ -51,12 +51,6 @@ Duration ComputeTimes::next(Rank rank, Duration duration) {
   return jittered(decisions_, plain, own.jitter, seed_, rank, own.computes++);
 }
 
-Duration jittered(Duration duration, Millionths most, std::uint64_t seed, Rank rank, std::uint64_t count) {
-  const std::uint64_t draw = mixed(mixed(mixed(seed) + static_cast<std::uint64_t>(rank)) + count);
-  const auto part = static_cast<Millionths>(draw % static_cast<std::uint64_t>(most + 1));
-  return std::min(longest, duration + scaled(duration, part));
-}
-
 Duration jittered(Decisions* decisions, Duration duration, Millionths most, std::uint64_t seed, Rank rank,
                   std::uint64_t count) {
   constexpr std::size_t as_drawn = 0;
@@ -67,10 +61,12 @@ Duration jittered(Decisions* decisions, Duration duration, Millionths most, std:
   } else if (decisions != nullptr) {
     way = decisions->decide({.kind = Decision::Kind::delay, .rank = rank, .ways = 3});
   }
-  if (way == as_drawn) {
-    return jittered(duration, most, seed, rank, count);
+  if (way == nothing) {
+    return duration;
   }
-  return way == nothing ? duration : std::min(longest, duration + scaled(duration, most));
+  const std::uint64_t drawn = mixed(mixed(mixed(seed) + static_cast<std::uint64_t>(rank)) + count);
+  const auto part = static_cast<Millionths>(drawn % static_cast<std::uint64_t>(most + 1));
+  return std::min(longest, duration + scaled(duration, way == as_drawn ? part : most));
 }
 
 }  // namespace rollcall::sim

@@ -32,9 +32,8 @@ struct Crash {
   Time at = 0;
 };
 
-// `duration` plus up to `most` of it, the amount drawn from the seed, the rank and how often it has drawn.
-Duration jittered(Duration duration, Millionths most, std::uint64_t seed, Rank rank, std::uint64_t count);
-// The same if `decisions` decides the amount: as drawn, nothing, or all of it. `decisions` may be null.
+// `duration` plus up to `most` of it, the amount drawn from the seed, the rank and how often it has drawn. Unless
+// `decisions` is null, it decides the amount: as drawn, nothing, or all of it.
 Duration jittered(Decisions* decisions, Duration duration, Millionths most, std::uint64_t seed, Rank rank,
                   std::uint64_t count);
 

@@ -30,7 +30,7 @@ Duration UniformCost::of(OpKind kind, std::int64_t bytes, Rank members) const {
       static_cast<Duration>(std::bit_width(static_cast<std::uint32_t>(members > 1 ? members - 1 : 1)));
   // A reduction's bytes go out and come back; everything else moves once.
   const std::int64_t crossings = kind == OpKind::all_reduce ? 2 : 1;
-  return steps * link_.step_latency + bytes / link_.bytes_per_microsecond * crossings * microsecond;
+  return steps * step_latency + bytes / bytes_per_microsecond * crossings * microsecond;
 }
 
 Duration UniformCost::of(const Op& op, const GroupMembers& group) {

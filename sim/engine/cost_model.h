@@ -40,22 +40,14 @@ class CostModel {
 // docs/decisions/0004-uniform-cost.md). Integer arithmetic.
 class UniformCost final : public CostModel {
  public:
-  struct Link {
-    Duration step_latency = 5 * microsecond;
-    std::int64_t bytes_per_microsecond = 25'000;  // 25 GB/s
-  };
-
-  UniformCost() = default;
-  explicit UniformCost(const Link& link) : link_(link) {}
+  static constexpr Duration step_latency = 5 * microsecond;
+  static constexpr std::int64_t bytes_per_microsecond = 25'000;  // 25 GB/s
 
   Duration of(const Op& op, const GroupMembers& group) override;
   Duration of_message(const Op& send, Rank receiver, const GroupMembers& group) override;
 
   // `bytes` is one member's input.
   Duration of(OpKind kind, std::int64_t bytes, Rank members) const;
-
- private:
-  Link link_;
 };
 
 // NCCL's tuner on a cluster, for each group with the nodes of its members. Answers are
