@@ -63,8 +63,7 @@ class Connections {
       if (other.kind != Parcel::Kind::notice) {
         return other.kind == parcel.kind && other.tag == parcel.tag;
       }
-      return parcel.kind == Parcel::Kind::notice || other.seq <= seq ||
-             parcel.known->comes_after(*other.known);
+      return other.seq <= seq || parcel.known->comes_after(*other.known);
     };
     const auto last = std::find_if(parcels.rbegin(), parcels.rend(), is_before);
     parcels.insert(last.base(), parcel);

@@ -118,9 +118,9 @@ struct TimeoutIncident {
   Op op;  // of the lowest rank that waited
   std::int64_t seq = 0;
   Duration limit = 0;
-  std::vector<Rank> waiting;      // global, ascending
-  std::vector<Rank> late;         // global, ascending: had not arrived
-  std::vector<Time> came;         // by `late`: when it arrived after all; -1: never
+  std::vector<Rank> waiting{};    // global, ascending
+  std::vector<Rank> late{};       // global, ascending: had not arrived
+  std::vector<Time> came{};       // by `late`: when it arrived after all; -1: never
   bool is_only_lateness = false;  // says nothing of ranks that never came
 };
 

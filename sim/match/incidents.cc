@@ -89,15 +89,12 @@ void IncidentLog::device(const DeviceIncident& incident) {
     return;
   }
   if (key(incident) == key(*device_)) {  // the same mistake on another rank
-    const bool first = incident.ranks.front() < device_->ranks.front();
-    std::vector<Rank> ranks = device_->ranks;
-    ranks.insert(ranks.end(), incident.ranks.begin(), incident.ranks.end());
-    std::sort(ranks.begin(), ranks.end());
-    ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
-    if (first) {
+    RankSet ranks = RankSet::of(device_->ranks);
+    ranks.insert(RankSet::of(incident.ranks));
+    if (incident.ranks.front() < device_->ranks.front()) {
       device_ = incident;
     }
-    device_->ranks = std::move(ranks);
+    device_->ranks = ranks.to_vector();
   }
 }
 

@@ -81,12 +81,6 @@ void MessageMatcher::post(MessageId id, Time now, std::shared_ptr<const Moment> 
   }
 }
 
-MessageId MessageMatcher::post(const Op& op, Time now) {
-  const MessageId id = plan(op);
-  post(id, now);
-  return id;
-}
-
 MessageMatcher::Key MessageMatcher::key_of(const Message& message) const {
   const Op& op = message.op;
   if (is_ordered()) {

@@ -60,14 +60,8 @@ void RunNotes::give_up(Time at, Rank rank, const RankStatus& place, const Op& op
   if (slot == nullptr) {
     return;
   }
-  TimeoutIncident incident{.at = at,
-                           .op = op,
-                           .seq = place.seq,
-                           .limit = patience,
-                           .waiting = {},
-                           .late = {},
-                           .came = {},
-                           .is_only_lateness = is_only_lateness};
+  TimeoutIncident incident{
+      .at = at, .op = op, .seq = place.seq, .limit = patience, .is_only_lateness = is_only_lateness};
   incident.op.tensors = {};  // they may be gone when this is read
   const auto waits_there = [&](Rank other) {
     const RankStatus& status = ranks[static_cast<std::size_t>(other)];

@@ -26,6 +26,12 @@ Op send_op(Rank from, Rank to, std::int32_t tag = 0) { return message(OpKind::se
 Op recv_op(Rank at, Rank from, std::int32_t tag = 0) { return message(OpKind::recv, at, from, tag); }
 Op recv_any(Rank at, std::int32_t tag = 0) { return recv_op(at, -1, tag); }
 
+MessageId post(MessageMatcher& matcher, const Op& op) {
+  const MessageId id = matcher.plan(op);
+  matcher.post(id, 0);
+  return id;
+}
+
 // The pairs matched since the last call.
 Pairs take(MessageMatcher& matcher) { return std::exchange(matcher.matched(), {}); }
 
@@ -34,14 +40,14 @@ Pairs take(MessageMatcher& matcher) { return std::exchange(matcher.matched(), {}
 TEST_CASE("a send waits for its receive, and a receive for its send", "[messages]") {
   for (const Discipline discipline : {Discipline::tagged, Discipline::ordered}) {
     MessageMatcher matcher(discipline, 2);
-    const MessageId send = matcher.post(send_op(0, 1));
+    const MessageId send = post(matcher, send_op(0, 1));
     CHECK(matcher.at(send).phase == Phase::pending);
-    const MessageId receive = matcher.post(recv_op(1, 0));
+    const MessageId receive = post(matcher, recv_op(1, 0));
     CHECK(matcher.at(send).phase == Phase::matched);
     CHECK(matcher.at(send).partner == receive);
     CHECK(matcher.at(receive).partner == send);
-    const MessageId early = matcher.post(recv_op(0, 1));
-    const MessageId late = matcher.post(send_op(1, 0));
+    const MessageId early = post(matcher, recv_op(0, 1));
+    const MessageId late = post(matcher, send_op(1, 0));
     CHECK(take(matcher) == Pairs{{send, receive}, {late, early}});
   }
 }
@@ -49,13 +55,13 @@ TEST_CASE("a send waits for its receive, and a receive for its send", "[messages
 TEST_CASE("a send never meets a send, nor a receive a receive", "[messages]") {
   for (const Discipline discipline : {Discipline::tagged, Discipline::ordered}) {
     MessageMatcher matcher(discipline, 2);
-    matcher.post(send_op(0, 1));
-    matcher.post(send_op(1, 0));
+    post(matcher, send_op(0, 1));
+    post(matcher, send_op(1, 0));
     CHECK(take(matcher).empty());
     CHECK(matcher.pending().size() == 2);
     MessageMatcher other(discipline, 2);
-    other.post(recv_op(0, 1));
-    other.post(recv_op(1, 0));
+    post(other, recv_op(0, 1));
+    post(other, recv_op(1, 0));
     CHECK(take(other).empty());
   }
 }
@@ -63,9 +69,9 @@ TEST_CASE("a send never meets a send, nor a receive a receive", "[messages]") {
 TEST_CASE("messages of other ranks do not come between", "[messages]") {
   for (const Discipline discipline : {Discipline::tagged, Discipline::ordered}) {
     MessageMatcher matcher(discipline, 3);
-    matcher.post(send_op(0, 2));
-    const MessageId send = matcher.post(send_op(0, 1));
-    const MessageId receive = matcher.post(recv_op(1, 0));
+    post(matcher, send_op(0, 2));
+    const MessageId send = post(matcher, send_op(0, 1));
+    const MessageId receive = post(matcher, recv_op(1, 0));
     CHECK(take(matcher) == Pairs{{send, receive}});
   }
 }
@@ -73,56 +79,56 @@ TEST_CASE("messages of other ranks do not come between", "[messages]") {
 TEST_CASE("equal tags match first in, first out", "[messages]") {
   for (const Discipline discipline : {Discipline::tagged, Discipline::ordered}) {
     MessageMatcher matcher(discipline, 2);
-    const MessageId first = matcher.post(send_op(0, 1, 5));
-    const MessageId second = matcher.post(send_op(0, 1, 5));
-    const MessageId receives_first = matcher.post(recv_op(1, 0, 5));
-    const MessageId receives_second = matcher.post(recv_op(1, 0, 5));
+    const MessageId first = post(matcher, send_op(0, 1, 5));
+    const MessageId second = post(matcher, send_op(0, 1, 5));
+    const MessageId receives_first = post(matcher, recv_op(1, 0, 5));
+    const MessageId receives_second = post(matcher, recv_op(1, 0, 5));
     CHECK(take(matcher) == Pairs{{first, receives_first}, {second, receives_second}});
   }
 }
 
 TEST_CASE("tagged: a receive takes its tag, whatever was sent before", "[messages]") {
   MessageMatcher matcher(Discipline::tagged, 2);
-  const MessageId one = matcher.post(send_op(0, 1, 1));
-  const MessageId two = matcher.post(send_op(0, 1, 2));
-  const MessageId receives_two = matcher.post(recv_op(1, 0, 2));
+  const MessageId one = post(matcher, send_op(0, 1, 1));
+  const MessageId two = post(matcher, send_op(0, 1, 2));
+  const MessageId receives_two = post(matcher, recv_op(1, 0, 2));
   CHECK(take(matcher) == Pairs{{two, receives_two}});
-  matcher.post(recv_op(1, 0, 3));
+  post(matcher, recv_op(1, 0, 3));
   CHECK(take(matcher).empty());
-  const MessageId receives_one = matcher.post(recv_op(1, 0, 1));
+  const MessageId receives_one = post(matcher, recv_op(1, 0, 1));
   CHECK(take(matcher) == Pairs{{one, receives_one}});
 }
 
 TEST_CASE("tagged: a rank's sends do not hold up its receives", "[messages]") {
   MessageMatcher matcher(Discipline::tagged, 2);
-  matcher.post(send_op(0, 1));
-  const MessageId receive = matcher.post(recv_op(0, 1));
-  const MessageId send = matcher.post(send_op(1, 0));
+  post(matcher, send_op(0, 1));
+  const MessageId receive = post(matcher, recv_op(0, 1));
+  const MessageId send = post(matcher, send_op(1, 0));
   CHECK(take(matcher) == Pairs{{send, receive}});
 }
 
 TEST_CASE("ordered: tags are not looked at", "[messages]") {
   MessageMatcher matcher(Discipline::ordered, 2);
-  const MessageId send = matcher.post(send_op(0, 1, 1));
-  const MessageId receive = matcher.post(recv_op(1, 0, 2));
+  const MessageId send = post(matcher, send_op(0, 1, 1));
+  const MessageId receive = post(matcher, recv_op(1, 0, 2));
   CHECK(take(matcher) == Pairs{{send, receive}});
 }
 
 TEST_CASE("ordered: what is first in line holds up the rest", "[messages]") {
   MessageMatcher matcher(Discipline::ordered, 2);
-  const MessageId blocked = matcher.post(send_op(0, 1));
-  const MessageId behind = matcher.post(recv_op(0, 1));
-  const MessageId send = matcher.post(send_op(1, 0));
+  const MessageId blocked = post(matcher, send_op(0, 1));
+  const MessageId behind = post(matcher, recv_op(0, 1));
+  const MessageId send = post(matcher, send_op(1, 0));
   CHECK(take(matcher).empty());  // both sides are in their sends
   CHECK(matcher.pending() == std::vector<MessageId>{blocked, behind, send});
 }
 
 TEST_CASE("ordered: once the head is through, the next is", "[messages]") {
   MessageMatcher matcher(Discipline::ordered, 2);
-  const MessageId send = matcher.post(send_op(0, 1));
-  const MessageId reply_wanted = matcher.post(recv_op(0, 1));
-  const MessageId receive = matcher.post(recv_op(1, 0));
-  const MessageId reply = matcher.post(send_op(1, 0));
+  const MessageId send = post(matcher, send_op(0, 1));
+  const MessageId reply_wanted = post(matcher, recv_op(0, 1));
+  const MessageId receive = post(matcher, recv_op(1, 0));
+  const MessageId reply = post(matcher, send_op(1, 0));
   CHECK(take(matcher) == Pairs{{send, receive}, {reply, reply_wanted}});
 }
 
@@ -132,8 +138,8 @@ TEST_CASE("ordered: the members of a batch are first in line together", "[messag
   std::vector<MessageId> receives;
   for (const Rank rank : {0, 1}) {
     matcher.begin_batch();
-    sends.push_back(matcher.post(send_op(rank, 1 - rank)));
-    receives.push_back(matcher.post(recv_op(rank, 1 - rank)));
+    sends.push_back(post(matcher, send_op(rank, 1 - rank)));
+    receives.push_back(post(matcher, recv_op(rank, 1 - rank)));
     matcher.end_batch();
   }
   Pairs pairs = take(matcher);
@@ -144,47 +150,47 @@ TEST_CASE("ordered: the members of a batch are first in line together", "[messag
 TEST_CASE("ordered: a batch meets messages that are no batch", "[messages]") {
   MessageMatcher matcher(Discipline::ordered, 2);
   matcher.begin_batch();
-  const MessageId send = matcher.post(send_op(0, 1));
-  const MessageId receive = matcher.post(recv_op(0, 1));
+  const MessageId send = post(matcher, send_op(0, 1));
+  const MessageId receive = post(matcher, recv_op(0, 1));
   matcher.end_batch();
-  const MessageId reply = matcher.post(send_op(1, 0));
+  const MessageId reply = post(matcher, send_op(1, 0));
   CHECK(take(matcher) == Pairs{{reply, receive}});
-  const MessageId last = matcher.post(recv_op(1, 0));
+  const MessageId last = post(matcher, recv_op(1, 0));
   CHECK(take(matcher) == Pairs{{send, last}});
 }
 
 TEST_CASE("ordered: what follows a batch waits for all of it", "[messages]") {
   MessageMatcher matcher(Discipline::ordered, 2);
   matcher.begin_batch();
-  const MessageId batched = matcher.post(send_op(0, 1));
+  const MessageId batched = post(matcher, send_op(0, 1));
   matcher.end_batch();
-  const MessageId after = matcher.post(recv_op(0, 1));
-  const MessageId send = matcher.post(send_op(1, 0));
+  const MessageId after = post(matcher, recv_op(0, 1));
+  const MessageId send = post(matcher, send_op(1, 0));
   CHECK(take(matcher).empty());
   CHECK(matcher.pending() == std::vector<MessageId>{batched, after, send});
 }
 
 TEST_CASE("a receive from anyone takes the lowest rank that sends, once asked to", "[messages]") {
   MessageMatcher matcher(Discipline::tagged, 4);
-  const MessageId receive = matcher.post(recv_any(0));
-  const MessageId from_three = matcher.post(send_op(3, 0));
-  const MessageId from_two = matcher.post(send_op(2, 0));
+  const MessageId receive = post(matcher, recv_any(0));
+  const MessageId from_three = post(matcher, send_op(3, 0));
+  const MessageId from_two = post(matcher, send_op(2, 0));
   CHECK(take(matcher).empty());  // the order of arrival does not decide
   matcher.settle_arrivals();
   CHECK(take(matcher) == Pairs{{from_two, receive}});
-  const MessageId next = matcher.post(recv_any(0));
+  const MessageId next = post(matcher, recv_any(0));
   matcher.settle_arrivals();
   CHECK(take(matcher) == Pairs{{from_three, next}});
 }
 
 TEST_CASE("a receive from anyone waits for its tag, and for messages to its rank", "[messages]") {
   MessageMatcher matcher(Discipline::tagged, 3);
-  const MessageId receive = matcher.post(recv_any(0, 7));
-  matcher.post(send_op(1, 0, 6));
-  matcher.post(send_op(1, 2, 7));
+  const MessageId receive = post(matcher, recv_any(0, 7));
+  post(matcher, send_op(1, 0, 6));
+  post(matcher, send_op(1, 2, 7));
   matcher.settle_arrivals();
   CHECK(take(matcher).empty());
-  const MessageId send = matcher.post(send_op(2, 0, 7));
+  const MessageId send = post(matcher, send_op(2, 0, 7));
   matcher.settle_arrivals();
   CHECK(take(matcher) == Pairs{{send, receive}});
 }
@@ -192,11 +198,11 @@ TEST_CASE("a receive from anyone waits for its tag, and for messages to its rank
 TEST_CASE("receives from anyone are served by rank and number, not in the order they were posted",
           "[messages]") {
   MessageMatcher matcher(Discipline::tagged, 3);
-  const MessageId at_one = matcher.post(recv_any(1));
-  const MessageId first = matcher.post(recv_any(0));
-  const MessageId second = matcher.post(recv_any(0));
-  const MessageId send = matcher.post(send_op(2, 0));
-  const MessageId other = matcher.post(send_op(2, 1));
+  const MessageId at_one = post(matcher, recv_any(1));
+  const MessageId first = post(matcher, recv_any(0));
+  const MessageId second = post(matcher, recv_any(0));
+  const MessageId send = post(matcher, send_op(2, 0));
+  const MessageId other = post(matcher, send_op(2, 1));
   matcher.settle_arrivals();
   CHECK(take(matcher) == Pairs{{send, first}, {other, at_one}});
   CHECK(matcher.pending() == std::vector<MessageId>{second});
@@ -204,29 +210,29 @@ TEST_CASE("receives from anyone are served by rank and number, not in the order 
 
 TEST_CASE("matched pairs can be had in an order that no schedule shows", "[messages]") {
   MessageMatcher matcher(Discipline::tagged, 4);
-  const MessageId high = matcher.post(send_op(2, 3));
-  const MessageId receives_high = matcher.post(recv_op(3, 2));
-  const MessageId low = matcher.post(send_op(0, 1));
-  const MessageId low_again = matcher.post(send_op(0, 1));
-  const MessageId receives_low = matcher.post(recv_op(1, 0));
-  const MessageId receives_again = matcher.post(recv_op(1, 0));
+  const MessageId high = post(matcher, send_op(2, 3));
+  const MessageId receives_high = post(matcher, recv_op(3, 2));
+  const MessageId low = post(matcher, send_op(0, 1));
+  const MessageId low_again = post(matcher, send_op(0, 1));
+  const MessageId receives_low = post(matcher, recv_op(1, 0));
+  const MessageId receives_again = post(matcher, recv_op(1, 0));
   matcher.sort_matched();
   CHECK(take(matcher) == Pairs{{low, receives_low}, {low_again, receives_again}, {high, receives_high}});
 }
 
 TEST_CASE("messages are numbered per rank, sends and receives together", "[messages]") {
   MessageMatcher matcher(Discipline::tagged, 2);
-  CHECK(matcher.at(matcher.post(send_op(0, 1))).seq == 0);
-  CHECK(matcher.at(matcher.post(recv_op(0, 1))).seq == 1);
-  CHECK(matcher.at(matcher.post(recv_op(1, 0), 30)).seq == 0);
+  CHECK(matcher.at(post(matcher, send_op(0, 1))).seq == 0);
+  CHECK(matcher.at(post(matcher, recv_op(0, 1))).seq == 1);
+  CHECK(matcher.at(post(matcher, recv_op(1, 0), 30)).seq == 0);
   CHECK(matcher.at(2).posted == 30);
 }
 
 TEST_CASE("a message that is taken back is met by nobody", "[messages]") {
   for (const Discipline discipline : {Discipline::tagged, Discipline::ordered}) {
     MessageMatcher matcher(discipline, 2);
-    matcher.withdraw(matcher.post(send_op(0, 1)));
-    const MessageId receive = matcher.post(recv_op(1, 0));
+    matcher.withdraw(post(matcher, send_op(0, 1)));
+    const MessageId receive = post(matcher, recv_op(1, 0));
     CHECK(take(matcher).empty());
     CHECK(matcher.pending() == std::vector<MessageId>{receive});
     matcher.withdraw(receive);
@@ -236,42 +242,42 @@ TEST_CASE("a message that is taken back is met by nobody", "[messages]") {
 
 TEST_CASE("a message is taken back from the middle of a queue", "[messages]") {
   MessageMatcher matcher(Discipline::tagged, 2);
-  const MessageId first = matcher.post(send_op(0, 1));
-  const MessageId middle = matcher.post(send_op(0, 1));
-  const MessageId last = matcher.post(send_op(0, 1));
+  const MessageId first = post(matcher, send_op(0, 1));
+  const MessageId middle = post(matcher, send_op(0, 1));
+  const MessageId last = post(matcher, send_op(0, 1));
   matcher.withdraw(middle);
-  const MessageId one = matcher.post(recv_op(1, 0));
+  const MessageId one = post(matcher, recv_op(1, 0));
   CHECK(one == middle);  // its memory is reused
-  const MessageId two = matcher.post(recv_op(1, 0));
+  const MessageId two = post(matcher, recv_op(1, 0));
   CHECK(take(matcher) == Pairs{{first, one}, {last, two}});
 }
 
 TEST_CASE("ordered: a head that is taken back lets the next one through", "[messages]") {
   MessageMatcher matcher(Discipline::ordered, 2);
-  const MessageId head = matcher.post(send_op(0, 1));
-  matcher.post(recv_op(0, 1));
+  const MessageId head = post(matcher, send_op(0, 1));
+  post(matcher, recv_op(0, 1));
   matcher.withdraw(head);
-  matcher.post(send_op(1, 0));
+  post(matcher, send_op(1, 0));
   CHECK(take(matcher).size() == 1);
 }
 
 TEST_CASE("a receive from anyone can be taken back", "[messages]") {
   MessageMatcher matcher(Discipline::tagged, 2);
-  matcher.withdraw(matcher.post(recv_any(0)));
-  matcher.post(send_op(1, 0));
+  matcher.withdraw(post(matcher, recv_any(0)));
+  post(matcher, send_op(1, 0));
   matcher.settle_arrivals();
   CHECK(take(matcher).empty());
 }
 
 TEST_CASE("ids serve again once forgotten, and old tickets do not fit them", "[messages]") {
   MessageMatcher matcher(Discipline::tagged, 2);
-  const MessageId send = matcher.post(send_op(0, 1));
-  const MessageId receive = matcher.post(recv_op(1, 0));
+  const MessageId send = post(matcher, send_op(0, 1));
+  const MessageId receive = post(matcher, recv_op(1, 0));
   CHECK(matcher.is_current(send, 0, 0));
   CHECK_FALSE(matcher.is_current(send, 1, 0));
   matcher.forget(send);
   CHECK_FALSE(matcher.is_current(send, 0, 0));
-  const MessageId again = matcher.post(send_op(0, 1));
+  const MessageId again = post(matcher, send_op(0, 1));
   CHECK(again == send);
   CHECK_FALSE(matcher.is_current(again, 0, 0));
   CHECK(matcher.is_current(again, 0, 1));
@@ -286,7 +292,7 @@ TEST_CASE("an asynchronous message keeps its tensor until it is forgotten", "[me
   Op op = send_op(0, 1);
   op.async_op = true;
   op.tensors.input = tensor.storage();
-  const MessageId id = matcher.post(op);
+  const MessageId id = post(matcher, op);
   CHECK(tensor.storage()->references == 2);
   matcher.forget(id);
   CHECK(tensor.storage()->references == 1);
@@ -294,10 +300,10 @@ TEST_CASE("an asynchronous message keeps its tensor until it is forgotten", "[me
 
 TEST_CASE("what is pending is listed by rank and number, with what is stuck", "[messages]") {
   MessageMatcher matcher(Discipline::tagged, 3);
-  const MessageId of_two = matcher.post(send_op(2, 1));
-  const MessageId of_zero = matcher.post(send_op(0, 1));
-  const MessageId stuck = matcher.post(send_op(0, 2));
-  const MessageId partner = matcher.post(recv_op(2, 0));
+  const MessageId of_two = post(matcher, send_op(2, 1));
+  const MessageId of_zero = post(matcher, send_op(0, 1));
+  const MessageId stuck = post(matcher, send_op(0, 2));
+  const MessageId partner = post(matcher, recv_op(2, 0));
   CHECK(matcher.pending() == std::vector<MessageId>{of_zero, of_two});
   matcher.at(stuck).phase = Phase::stuck;
   matcher.at(partner).phase = Phase::done;
