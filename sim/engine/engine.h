@@ -107,11 +107,8 @@ class Engine final : public Backend, private Streams, private Observer {
       any
     };
     Kind kind = Kind::none;
-    GroupId group = 0;                             // collective, communicator, peer
-    Rank group_rank = -1;                          // collective, communicator, peer
-    std::int64_t seq = 0;                          // collective, communicator, peer
-    check::MessageId message = check::no_message;  // peer
-    bool has_met = false;                          // peer: the other rank has arrived
+    Work work{};           // collective, communicator, peer
+    bool has_met = false;  // peer: the other rank has arrived
     rollcall::Event event{};
     const Storage* tensor = nullptr;
     std::span<const Work> works{};  // any: borrowed from the waiting rank

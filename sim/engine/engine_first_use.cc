@@ -87,10 +87,7 @@ void Engine::await_communicator(const Work& work) {
   if (contexts_[static_cast<std::size_t>(run_.scheduler->running())].has_threads) {
     return;
   }
-  wait_on_host({.kind = HostWait::Kind::communicator,
-                .group = work.group(),
-                .group_rank = work.rank(),
-                .seq = work.seq()});
+  wait_on_host({.kind = HostWait::Kind::communicator, .work = work});
 }
 
 // The running rank has launched a message outside a batch: it continues once its peer has launched one as well.
@@ -102,11 +99,7 @@ void Engine::meet_peer(const Work& work) {
     return;
   }
   if (meeting == Meeting::alone) {
-    wait_on_host({.kind = HostWait::Kind::peer,
-                  .group = work.group(),
-                  .group_rank = work.rank(),
-                  .seq = work.seq(),
-                  .message = work.message()});
+    wait_on_host({.kind = HostWait::Kind::peer, .work = work});
     return;
   }
   const Rank peer =

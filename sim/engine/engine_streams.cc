@@ -63,11 +63,12 @@ Work Engine::launch(const Op& op, bool is_first) {
   if (is_first) [[unlikely]] {
     comes_to(op.group);  // before the host waits, which may end it
   }
+  const Work work(op.group, op.rank, seq);
   if (run_.options.debug == DebugLevel::detail) [[unlikely]] {
     // DETAIL compares with the others first, and the host blocks in it.
-    wait_on_host({.kind = HostWait::Kind::collective, .group = op.group, .group_rank = op.rank, .seq = seq});
+    wait_on_host({.kind = HostWait::Kind::collective, .work = work});
   }
-  return Work(op.group, op.rank, seq);
+  return work;
 }
 
 Work Engine::launch_message(const Op& op) {
@@ -95,10 +96,7 @@ void Engine::wait_on_device(const Work& work) {
     return;
   }
   if (launches_[work.group()]->kind_of(work.rank(), work.seq()) == OpKind::barrier) {
-    wait_on_host({.kind = HostWait::Kind::collective,
-                  .group = work.group(),
-                  .group_rank = work.rank(),
-                  .seq = work.seq()});
+    wait_on_host({.kind = HostWait::Kind::collective, .work = work});
   } else {
     device.await_collective(stream, work.group(), work.seq());
   }
@@ -130,9 +128,9 @@ bool Engine::is_over(Rank rank, const HostWait& wait) const {
     case HostWait::Kind::room:
       return device.backlog() <= launch_limit_ / 2;
     case HostWait::Kind::collective:
-      return launches_[wait.group]->has_finished(wait.group_rank, wait.seq);
+      return has_finished_on_device(wait.work);
     case HostWait::Kind::communicator:
-      return absent_[wait.group] == 0;
+      return absent_[wait.work.group()] == 0;
     case HostWait::Kind::peer:
       return wait.has_met;
     case HostWait::Kind::event:
@@ -165,9 +163,9 @@ void Engine::resolve_host_wait(Rank rank) {
   const DeviceQueue& device = devices_[static_cast<std::size_t>(rank)];
   std::optional<DeviceQueue::Block> block;
   if (wait.kind == HostWait::Kind::peer) {
-    block = {wait.group, wait.group_rank, wait.seq, wait.message};
+    block = {wait.work.group(), wait.work.rank(), wait.work.seq(), wait.work.message()};
   } else if (wait.kind == HostWait::Kind::collective || wait.kind == HostWait::Kind::communicator) {
-    block = device.blocking(wait.group, wait.seq);
+    block = device.blocking(wait.work.group(), wait.work.seq());
   } else if (wait.kind == HostWait::Kind::event) {
     block = device.blocking(wait.event);
   } else if (wait.kind == HostWait::Kind::any && !wait.works.front().is_point_to_point()) {

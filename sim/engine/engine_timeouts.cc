@@ -114,7 +114,8 @@ void Engine::lift_deadlines(GroupId group, const check::Slot& slot) {
     const RankStatus& status = run_.status_of(rank);
     if (run_.queues_calls) {
       const HostWait& wait = host_waits_[static_cast<std::size_t>(rank)];
-      if (wait.kind == HostWait::Kind::collective && wait.group == group && wait.seq == slot.seq) {
+      if (wait.kind == HostWait::Kind::collective && wait.work.group() == group &&
+          wait.work.seq() == slot.seq) {
         deadlines_.lift(rank);
       }
     } else if (status.waits() && status.channel == Channel::collectives && status.group == group &&
