@@ -37,17 +37,15 @@ const Object* find(const Object& object, std::string_view key) {
   return nullptr;
 }
 
-std::string text_at(const Object& object, std::string_view key) {
+// Empty if there is none of this type.
+template <typename T>
+T value_at(const Object& object, std::string_view key) {
   const Object* const value = find(object, key);
-  const auto* text = value != nullptr ? std::get_if<std::string>(&value->value()) : nullptr;
-  return text != nullptr ? *text : std::string();
+  const auto* found = value != nullptr ? std::get_if<T>(&value->value()) : nullptr;
+  return found != nullptr ? *found : T();
 }
 
-ObjectList list_at(const Object& object, std::string_view key) {
-  const Object* const value = find(object, key);
-  const auto* list = value != nullptr ? std::get_if<ObjectList>(&value->value()) : nullptr;
-  return list != nullptr ? *list : ObjectList();
-}
+std::string text_at(const Object& object, std::string_view key) { return value_at<std::string>(object, key); }
 
 // api.py, _wrap_exception.
 Object wrapped(const Error& error) {
@@ -78,7 +76,7 @@ std::string text_of(const Failures& failures) {
   return fmt::format("CheckpointException ranks:dict_keys([{}])\n{}", fmt::join(ranks, ", "), errors);
 }
 
-[[noreturn]] void fail(const std::string& text) { throw Error("CheckpointException", text); }
+Error exception(const std::string& text) { return {"CheckpointException", text}; }
 
 // utils.py, _DistWrapper: object collectives that also carry errors.
 class Together {
@@ -99,8 +97,9 @@ class Together {
     ObjectList results;
     if (is_coordinator()) {
       const Failures failures = failures_in(all);
-      results = failures.empty() ? reduce(all)
-                                 : ObjectList(static_cast<std::size_t>(size()), failure(text_of(failures)));
+      results = failures.empty()
+                    ? reduce(all)
+                    : ObjectList(static_cast<std::size_t>(size()), wrapped(exception(text_of(failures))));
     }
     if (alone_) {
       return checked(results.front());
@@ -117,7 +116,7 @@ class Together {
     ObjectList result(1);
     if (is_coordinator()) {
       const Failures failures = failures_in(all);
-      result.front() = failures.empty() ? reduce(all) : failure(text_of(failures));
+      result.front() = failures.empty() ? reduce(all) : wrapped(exception(text_of(failures)));
     }
     if (!alone_) {
       broadcast_object_list(result, coordinator_, group_, site_);
@@ -133,7 +132,7 @@ class Together {
       all_gather_object(all, own, group_, site_);
     }
     if (const Failures failures = failures_in(all); !failures.empty()) {
-      fail(text_of(failures));
+      throw exception(text_of(failures));
     }
   }
 
@@ -153,13 +152,9 @@ class Together {
     return all;
   }
 
-  static Object failure(const std::string& text) {
-    return Object::dict({{error_key, "CheckpointException"}, {"message", text}});
-  }
-
   static Object checked(Object result) {
     if (text_at(result, error_key) == "CheckpointException") {
-      fail(text_at(result, "message"));
+      throw exception(text_at(result, "message"));
     }
     return result;
   }
@@ -220,7 +215,7 @@ ObjectList without_duplicates(const ObjectList& plans) {
   std::map<std::string, std::int64_t> sizes;
   std::vector<ObjectList> items;
   for (std::size_t rank = 0; rank < plans.size(); ++rank) {
-    items.push_back(list_at(plans[rank], "items"));
+    items.push_back(value_at<ObjectList>(plans[rank], "items"));
     for (const Object& item : items.back()) {
       const std::string name = name_of(item);
       if (!is_shard(item) && !ranks_of.contains(name)) {
@@ -253,7 +248,7 @@ ObjectList without_duplicates(const ObjectList& plans) {
 // What a rank has written, for the metadata.
 Object write_results(const Object& plan) {
   ObjectList results;
-  for (const Object& item : list_at(plan, "items")) {
+  for (const Object& item : value_at<ObjectList>(plan, "items")) {
     results.push_back(Object::dict({{"index", *find(item, "index")},
                                     {"size_in_bytes", bytes_of(item)},
                                     {"storage_data", *find(plan, "storage_data")}}));
@@ -265,7 +260,7 @@ void write(const StateDict& state, const Object& plan, Rank rank, SavedState& sa
   for (const Entry& entry : state) {
     saved[entry.name].parts[rank] = entry.value.clone();
   }
-  for (const Object& item : list_at(plan, "items")) {
+  for (const Object& item : value_at<ObjectList>(plan, "items")) {
     if (!is_shard(item)) {
       SavedTensor& tensor = saved[name_of(item)];
       tensor.written = tensor.parts.at(rank);

@@ -48,7 +48,7 @@ class Reducer {
   void set_forward_pass_work(const Work& work, const Tensor& active_ranks, bool use_initial_world_size);
   // Rebuilds the buckets if a backward has been recorded and they have not been rebuilt yet. Blocks. Throws
   // RuntimeError when the prior backward left buckets unfinished: some parameter got no gradient.
-  bool rebuild_buckets(Site site);
+  void rebuild_buckets(Site site);
   // unused: parameters that the outputs of this pass do not depend on. Used only with find_unused_parameters.
   void prepare_for_backward(std::vector<std::uint32_t> unused);
 
@@ -88,7 +88,6 @@ class Reducer {
   std::string unready_parameters() const;
   void refuse_marking_twice(std::uint32_t index) const;
 
-  void push_rebuilt_parameter(std::uint32_t index);
   void count_static_hook(std::uint32_t index, Site site);
   void mark_variable_ready(std::uint32_t index, Site site);
   void mark_variable_ready_dense(std::uint32_t index);

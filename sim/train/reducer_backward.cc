@@ -36,7 +36,7 @@ void Reducer::gradient_ready(std::uint32_t index, Site site) {
     return;
   }
   if (should_rebuild_buckets()) {
-    push_rebuilt_parameter(index);
+    rebuilt_parameters_.push_back(index);
   }
   mark_variable_ready(index, site);
 }
@@ -51,7 +51,7 @@ void Reducer::count_static_hook(std::uint32_t index, Site site) {
   }
   if (--static_hooks_left_[index] == 0) {
     if (should_rebuild_buckets()) {
-      push_rebuilt_parameter(index);
+      rebuilt_parameters_.push_back(index);
     }
     mark_variable_ready(index, site);
   }
@@ -193,9 +193,7 @@ void Reducer::finish_backward(Site site) {
     reduce_delayed(site);  // inside no_sync too: distributed.py, _DDPSink, checks the iteration only
   } else if (finalize_is_queued_) {
     if (options_.static_graph && should_rebuild_buckets()) {
-      for (const std::uint32_t unused : unused_) {
-        push_rebuilt_parameter(unused);
-      }
+      rebuilt_parameters_.insert(rebuilt_parameters_.end(), unused_.begin(), unused_.end());
     }
     finalize_backward();
   }

@@ -1,7 +1,7 @@
 // Reducer: rebuilding the buckets, and the errors that prevent it.
 
 #include <algorithm>
-#include <array>
+#include <numeric>
 
 #include <fmt/core.h>
 
@@ -18,21 +18,18 @@ bool Reducer::should_rebuild_buckets() const {
   return (options_.static_graph || !options_.find_unused_parameters) && !has_rebuilt_;
 }
 
-void Reducer::push_rebuilt_parameter(std::uint32_t index) { rebuilt_parameters_.push_back(index); }
-
 void Reducer::push_all_rebuilt_parameters() {
   if (!should_rebuild_buckets() || !rebuilt_parameters_.empty()) {
     return;
   }
-  for (std::uint32_t index = 0; index < parameters_.size(); ++index) {
-    push_rebuilt_parameter(index);
-  }
+  rebuilt_parameters_.resize(parameters_.size());
+  std::iota(rebuilt_parameters_.begin(), rebuilt_parameters_.end(), 0U);
 }
 
-bool Reducer::rebuild_buckets(Site site) {
+void Reducer::rebuild_buckets(Site site) {
   ensure_prior_reduction_finished();
   if (!should_rebuild_buckets() || rebuilt_parameters_.empty()) {
-    return false;
+    return;
   }
   TensorList values;
   for (const std::uint32_t index : rebuilt_parameters_) {
@@ -43,25 +40,26 @@ bool Reducer::rebuild_buckets(Site site) {
   has_rebuilt_ = true;
   rebuilt_parameters_.clear();
   initialize_buckets(std::move(agreed));
-  return true;
 }
 
 namespace {
 
-// The data received may come from another call.
+// reducer.cpp, initialize_buckets. The data received may come from another call.
+void check_received(bool is_valid) {
+  if (!is_valid) {
+    throw RuntimeError("Out of range variable index specified.");
+  }
+}
+
 void check_buckets(const BucketIndices& buckets, std::size_t parameters) {
   std::vector<bool> placed(parameters, false);
   for (const std::vector<std::uint32_t>& bucket : buckets) {
     for (const std::uint32_t index : bucket) {
-      if (index >= parameters || placed[index]) {
-        throw RuntimeError("Out of range variable index specified.");  // reducer.cpp, initialize_buckets
-      }
+      check_received(index < parameters && !placed[index]);
       placed[index] = true;
     }
   }
-  if (std::ranges::count(placed, true) != static_cast<std::ptrdiff_t>(parameters)) {
-    throw RuntimeError("Out of range variable index specified.");
-  }
+  check_received(std::ranges::count(placed, false) == 0);
 }
 
 }  // namespace
@@ -81,9 +79,7 @@ BucketIndices Reducer::agree_on_buckets(const BucketIndices& mine, Site site) co
   const Tensor order_tensor = int_tensor(order, device);
   broadcast(order_tensor, root, {.group = options_.group}, site);
   const auto count = static_cast<std::size_t>(order_tensor.at(order_tensor.numel() - 1));
-  if (count == 0 || count > parameters_.size()) {
-    throw RuntimeError("Out of range variable index specified.");
-  }
+  check_received(count > 0 && count <= parameters_.size());
   sizes.resize(count, sizes.back());  // torch pads with its own last size, to be overwritten
   const Tensor size_tensor = int_tensor(sizes, device);
   broadcast(size_tensor, root, {.group = options_.group}, site);
