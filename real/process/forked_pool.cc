@@ -1,6 +1,5 @@
 #include "real/process/forked_pool.h"
 
-#include <cerrno>
 #include <map>
 #include <utility>
 #include <vector>
@@ -14,60 +13,34 @@ namespace {
 // How often limits are checked. Short enough that a runaway cannot fill a machine's memory between two checks.
 constexpr int look_ms = 20;
 
-struct Running {
-  std::size_t index = 0;
-  ForkedWork child;
-};
+using Running = std::map<std::size_t, ForkedWork>;  // by index of the piece
+using Endings = std::map<std::size_t, Ending>;      // likewise
 
-// The running children. next() returns those that end, or exceed a limit, within the next moment.
-class Children {
- public:
-  explicit Children(const ForkLimits& limits) : limits_(limits) {}
-
-  std::size_t size() const { return running_.size(); }
-  void start(std::size_t index, const ForkedPool::Work& work) {
-    running_.push_back({index, ForkedWork([&] { return work(index); }, ForkedWork::Output::kept)});
+// Moves those that end, or exceed a limit, within the next moment from `running` to `ended`. Returns how many.
+std::size_t collect(Running& running, Endings& ended, const ForkLimits& limits) {
+  std::vector<pollfd> polled;
+  for (const auto& [index, child] : running) {
+    polled.push_back({child.descriptor(), POLLIN, 0});
   }
-
-  std::vector<std::pair<std::size_t, Ending>> next() {
-    std::vector<pollfd> waited;
-    for (const Running& each : running_) {
-      waited.push_back({each.child.descriptor(), POLLIN, 0});
+  poll_all(polled, look_ms);
+  auto place = polled.begin();
+  for (auto& [index, child] : running) {
+    if ((place++)->revents != 0) {
+      ended.emplace(index, child.ending());
+    } else if (child.elapsed() > limits.time) {
+      ended.emplace(index, child.kill(Ending::Kind::too_slow));
+    } else if (child.own_memory() > limits.memory_bytes) {
+      ended.emplace(index, child.kill(Ending::Kind::too_large));
     }
-    std::vector<std::pair<std::size_t, Ending>> ended;
-    if (::poll(waited.data(), waited.size(), look_ms) < 0) {
-      if (errno != EINTR) {
-        throw_errno("poll");
-      }
-      return ended;  // a signal; the caller checks which
-    }
-    std::vector<Running> still;
-    for (std::size_t i = 0; i < running_.size(); ++i) {
-      ForkedWork& child = running_[i].child;
-      if (waited[i].revents != 0) {
-        ended.emplace_back(running_[i].index, child.ending());
-      } else if (child.elapsed() > limits_.time) {
-        ended.emplace_back(running_[i].index, child.kill(Ending::Kind::too_slow));
-      } else if (child.own_memory() > limits_.memory_bytes) {
-        ended.emplace_back(running_[i].index, child.kill(Ending::Kind::too_large));
-      } else {
-        still.push_back(std::move(running_[i]));
-      }
-    }
-    running_ = std::move(still);
-    return ended;
   }
-
- private:
-  const ForkLimits& limits_;
-  std::vector<Running> running_;
-};
+  return std::erase_if(running, [&](const auto& entry) { return ended.contains(entry.first); });
+}
 
 }  // namespace
 
 void ForkedPool::run(std::size_t count, const Work& work, const Receive& receive, const Watch& watch) {
-  Children children(limits_);
-  std::map<std::size_t, Ending> early;  // ended before pieces that precede them
+  Running running;
+  Endings early;  // ended before pieces that precede them
   std::size_t started = 0;
   std::size_t received = 0;
   std::size_t done = 0;
@@ -77,19 +50,18 @@ void ForkedPool::run(std::size_t count, const Work& work, const Receive& receive
     }
   };
   while (received < count && interrupted_ == 0) {
-    while (started < count && children.size() < static_cast<std::size_t>(limits_.jobs)) {
-      children.start(started++, work);
+    while (started < count && running.size() < static_cast<std::size_t>(limits_.jobs)) {
+      const std::size_t index = started++;
+      running.try_emplace(
+          index, [&] { return work(index); }, ForkedWork::Output::kept);
       tell();
     }
-    for (auto& [index, ending] : children.next()) {
-      early.emplace(index, std::move(ending));
+    for (std::size_t ended = collect(running, early, limits_); ended > 0; --ended) {
       ++done;
       tell();
     }
     for (auto next = early.find(received); next != early.end(); next = early.find(received)) {
-      Ending ending = std::move(next->second);
-      early.erase(next);
-      if (!receive(received++, std::move(ending))) {
+      if (!receive(received++, std::move(early.extract(next).mapped()))) {
         return;
       }
     }
