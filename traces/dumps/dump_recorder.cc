@@ -246,8 +246,7 @@ check::RankDump DumpRecorder::finish(bool standstill) {
   for (const auto& [id, group] : groups_) {
     dump_.status.push_back(group.status);
   }
-  std::sort(dump_.status.begin(), dump_.status.end(),
-            [](const auto& a, const auto& b) { return a.group < b.group; });
+  std::ranges::sort(dump_.status, {}, &check::DumpStatus::group);
   std::sort(dump_.groups.begin(), dump_.groups.end());
   dump_.from_start = !dump_.records.empty();
   dump_.without_gaps = true;

@@ -3,7 +3,6 @@
 // Builds one rank's recording call by call, for formats that know less than the Flight Recorder: no states, no
 // stacks, no counters.
 
-#include <string>
 #include <string_view>
 
 #include "traces/dumps/rank_recording.h"

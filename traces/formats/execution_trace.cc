@@ -48,8 +48,7 @@ class Reader {
   using Nodes = std::vector<std::pair<std::int64_t, const Value*>>;  // by id
 
   static Nodes& in_order(Nodes& nodes) {
-    std::stable_sort(nodes.begin(), nodes.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::ranges::stable_sort(nodes, {}, &Nodes::value_type::first);
     return nodes;
   }
 

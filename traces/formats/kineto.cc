@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "traces/formats/call_recorder.h"
@@ -38,7 +38,8 @@ class KinetoReader {
       calls_.add_groups(find(*info, "pg_config"));
     }
     // A torch build without Kineto writes the events as a bare list.
-    const std::span<const Value> events = items_of(file_.is(Value::Kind::list) ? &file_ : events_of(file_));
+    const std::span<const Value> events =
+        items_of(file_.is(Value::Kind::list) ? &file_ : find(file_, "traceEvents"));
     for (std::size_t i = 0; i < events.size(); ++i) {
       if (const TraceEvent event = trace_event_of(events[i]); event.phase == "X") {
         read_event(event, i);
@@ -111,9 +112,8 @@ class KinetoReader {
     for (const auto& [id, activity] : by_id_) {
       activities.push_back(activity);
     }
-    std::sort(activities.begin(), activities.end(), [](const Activity& a, const Activity& b) {
-      return std::tie(a.issued_us, a.place) < std::tie(b.issued_us, b.place);
-    });
+    std::ranges::sort(activities, {},
+                      [](const Activity& each) { return std::pair(each.issued_us, each.place); });
     return activities;
   }
 
@@ -143,7 +143,7 @@ class KinetoReader {
 
 bool looks_like_kineto(const Value& value) {
   const std::span<const Value> events = items_of(&value);
-  return events_of(value) != nullptr ||
+  return find(value, "traceEvents") != nullptr ||
          (!events.empty() && find(events[0], "ph") != nullptr && find(events[0], "ts") != nullptr);
 }
 

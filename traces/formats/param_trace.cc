@@ -17,14 +17,24 @@ class CommsReader {
  public:
   explicit CommsReader(Rank rank) : rank_(rank) {}
 
+  RankRecording read(const Value& entries) {
+    for (const Value& entry : items_of(&entries)) {
+      if (entry.is(Value::Kind::dict)) {
+        add(entry);
+      }
+    }
+    return calls_.finish(false);
+  }
+
+ private:
   void add(const Value& entry) {
     RecordedCall call;
     call.name = text_or_empty(find(entry, "comms"));
     if (call.name.empty()) {
       return;
     }
-    const std::vector<Rank> members = ranks_of(entry);
     const std::int64_t id = number_or(find(entry, "pg_id"), 0);
+    const std::vector<Rank> members = ranks_of(entry, members_[id]);
     call.group = calls_.group(fmt::format("{}", id), "", members);
     call.numel_in = count_or(find(entry, "in_msg_size"), -1);
     call.numel_out = count_or(find(entry, "out_msg_size"), -1);
@@ -35,18 +45,14 @@ class CommsReader {
     calls_.add(call, rank_);
   }
 
-  RankRecording finish() { return calls_.finish(false); }
-
- private:
   // The ranks that the call names, else those that an earlier call of its group named, else all
   // ranks.
-  std::vector<Rank> ranks_of(const Value& entry) {
-    const std::int64_t id = number_or(find(entry, "pg_id"), 0);
+  static std::vector<Rank> ranks_of(const Value& entry, std::vector<Rank>& known) {
     std::vector<Rank> members = members_of(find(entry, "global_ranks"));
     if (!members.empty()) {
-      members_[id] = members;
-    } else if (members_.contains(id)) {
-      members = members_[id];
+      known = members;
+    } else if (!known.empty()) {
+      members = known;
     } else if (const std::int64_t size = number_or(find(entry, "world_size"), 0);
                size > 0 && size < ranks_max) {
       members.resize(static_cast<std::size_t>(size));
@@ -74,14 +80,6 @@ bool looks_like_param_trace(const Value& value) {
   });
 }
 
-RankRecording decode_param_trace(const Value& value, Rank rank) {
-  CommsReader reader(rank);
-  for (const Value& entry : items_of(&value)) {
-    if (entry.is(Value::Kind::dict)) {
-      reader.add(entry);
-    }
-  }
-  return reader.finish();
-}
+RankRecording decode_param_trace(const Value& value, Rank rank) { return CommsReader(rank).read(value); }
 
 }  // namespace rollcall::traces

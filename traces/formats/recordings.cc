@@ -98,12 +98,8 @@ std::string unknown_format(std::string_view bytes) {
     return "empty: its writer was stopped before it wrote anything";
   }
   std::vector<std::string_view> names;
-  for (const Format& format : formats()) {
-    names.push_back(format.name);
-  }
-  for (const std::string_view name : evidence_names()) {
-    names.push_back(name);
-  }
+  std::ranges::transform(formats(), std::back_inserter(names), &Format::name);
+  std::ranges::copy(evidence_names(), std::back_inserter(names));
   return fmt::format("unknown format (known are: {})", fmt::join(names, ", "));
 }
 
@@ -151,6 +147,9 @@ class FileReader {
     SourceFile source{bytes, *value, rank};
     const Format* format = format_of(source);
     if (format == nullptr) {
+      if (std::optional<std::vector<check::LogFact>> facts = facts_of(file.path, bytes, rank)) {
+        return {std::nullopt, "", *std::move(facts)};  // each line is an object with a message
+      }
       const bool was_meant =
           file.is_named ||
           (rank >= 0 && (bytes.empty() ? is_named_like_dump(file.path) : is_text(file.path)));
@@ -276,8 +275,7 @@ std::vector<Outcome> read_all(const std::vector<Candidate>& files, const Launche
 }
 
 bool has_stacks(const RankDump& dump) {
-  return std::any_of(dump.records.begin(), dump.records.end(),
-                     [](const DumpRecord& record) { return record.stack != 0; });
+  return std::ranges::any_of(dump.records, [](const DumpRecord& record) { return record.stack != 0; });
 }
 
 std::int64_t last_time(const RankDump& dump) {
@@ -429,7 +427,7 @@ class NamelessGroups {
   }
 
   bool is_unknown(const std::string& name) const {
-    return std::none_of(job_.groups.begin(), job_.groups.end(), [&name](const DumpGroup& group) {
+    return std::ranges::none_of(job_.groups, [&name](const DumpGroup& group) {
       return group.name == name && !group.members.empty();
     });
   }

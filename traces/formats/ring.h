@@ -7,7 +7,6 @@
 // other end. Left out: calls about groups and receives from any source. A supervisor that has seen no progress for a
 // long time says so in the header: calls that are unfinished then will not finish.
 
-#include <array>
 #include <cstdint>
 #include <string_view>
 

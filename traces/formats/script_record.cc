@@ -1,6 +1,7 @@
 #include "traces/formats/script_record.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -16,6 +17,8 @@
 
 namespace rollcall::traces {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr std::size_t line_bytes_max = std::size_t{64} << 20;
 
@@ -54,10 +57,9 @@ std::optional<Rank> rank_of(const Value& dict, std::string_view key) {
 }
 
 ScriptEnd::How end_of(std::string_view word) {
-  if (word == "finished" || word == "terminated") {
-    return word == "finished" ? ScriptEnd::How::finished : ScriptEnd::How::terminated;
-  }
-  return ScriptEnd::How::raised;
+  return word == "finished"     ? ScriptEnd::How::finished
+         : word == "terminated" ? ScriptEnd::How::terminated
+                                : ScriptEnd::How::raised;
 }
 
 ScriptEnd script_end(const Value& value) {
@@ -202,7 +204,7 @@ class RankReader {
     rank_.torch = text_of(value, "torch");
     rank_.detail = text_of(value, "debug") == "DETAIL";
     rank_.script = text_of(value, "script");
-    rank_.folder = root_of_places(std::string(text_of(value, "folder")));
+    rank_.folder = root_of_places(text_of(value, "folder"));
   }
 
   // A job that is initialized again has ended one world and continues in a group that it has made.
@@ -422,15 +424,8 @@ ScriptSite script_site(const Value* description) {
 bool is_of_gpu(const ScriptEvent& event) { return event.kind >= ScriptEvent::Kind::kernel; }
 
 const char* to_string(ScriptKernel::Phase phase) {
-  switch (phase) {
-    case ScriptKernel::Phase::forward:
-      return "forward";
-    case ScriptKernel::Phase::backward:
-      return "backward";
-    case ScriptKernel::Phase::optimizer:
-      return "optimizer";
-  }
-  return "";
+  constexpr std::array<const char*, 3> words = {"forward", "backward", "optimizer"};
+  return words[static_cast<std::size_t>(phase)];
 }
 
 Rank local_rank(const ScriptRank& rank) {
@@ -519,7 +514,6 @@ std::string place_text(const ScriptRank& rank, const ScriptSite& site) {
 }
 
 ScriptRecord read_script_record(const std::string& folder) {
-  namespace fs = std::filesystem;
   ScriptRecord record;
   FileBytes bytes;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {

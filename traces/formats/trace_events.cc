@@ -36,6 +36,4 @@ TraceCall trace_call_of(const Value& arguments) {
   return traced;
 }
 
-const Value* events_of(const Value& file) { return find(file, "traceEvents"); }
-
 }  // namespace rollcall::traces

@@ -4,7 +4,6 @@
 // Kineto's names (torch/csrc/profiler/util.cpp, saveNcclMeta).
 
 #include <string_view>
-#include <utility>
 
 #include "traces/formats/call_recorder.h"
 #include "traces/values/value.h"
@@ -34,8 +33,5 @@ struct TraceCall {
 };
 
 TraceCall trace_call_of(const Value& arguments);
-
-// The events of a file: null if it has none.
-const Value* events_of(const Value& file);
 
 }  // namespace rollcall::traces

@@ -64,7 +64,7 @@ class TraceReader {
   void read(const std::string& path) {
     path_ = path;
     const Value root = parse(path);
-    const Value* list = events_of(root);
+    const Value* list = find(root, "traceEvents");
     if (list == nullptr || !list->is(Value::Kind::list)) {
       fail("no \"traceEvents\"");
     }

@@ -9,7 +9,6 @@
 
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "sim/report/report.h"

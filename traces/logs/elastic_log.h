@@ -4,7 +4,6 @@
 // the summary on its console, which names the rank whose failure was observed first
 // (torch/distributed/elastic/multiprocessing/errors).
 
-#include <string>
 #include <string_view>
 #include <vector>
 

@@ -121,8 +121,8 @@ class StackReader {
     Thread* const main = own_thread();
     if (main != nullptr) {
       join_autograd(*main);
+      program_ = main->frames;
     }
-    program_ = main != nullptr ? main->frames : program_;
     if (main != nullptr && rank_ >= 0) {
       LogFact& fact = add_fact(facts_, LogFact::Kind::stack, RankSet{rank_}, main->line);
       fact.text = main->frames.front().function;

@@ -3,7 +3,6 @@
 // Where the ranks' programs are: stacks as py-spy dump and Python's faulthandler write them, one rank per file, and
 // as torch.distributed.debug collects them, with a line "=== Rank 3: ... ===" before each rank's.
 
-#include <string>
 #include <string_view>
 #include <vector>
 

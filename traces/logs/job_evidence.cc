@@ -9,6 +9,7 @@
 #include "traces/logs/elastic_log.h"
 #include "traces/logs/host_stacks.h"
 #include "traces/logs/job_log.h"
+#include "traces/logs/json_lines.h"
 #include "traces/logs/kernel_log.h"
 #include "traces/logs/lines.h"
 #include "traces/logs/nccl_counters.h"
@@ -78,12 +79,8 @@ std::string without_colors(std::string_view bytes) {
 
 std::vector<std::string_view> evidence_names() {
   std::vector<std::string_view> names;
-  for (const TextReader& reader : text_readers) {
-    names.push_back(reader.name);
-  }
-  for (const JsonReader& reader : json_readers) {
-    names.push_back(reader.name);
-  }
+  std::ranges::transform(text_readers, std::back_inserter(names), &TextReader::name);
+  std::ranges::transform(json_readers, std::back_inserter(names), &JsonReader::name);
   return names;
 }
 
@@ -93,6 +90,8 @@ std::optional<Facts> read_text_evidence(std::string_view bytes, Rank rank, const
   if (zeros > bytes.size() / 16) {
     return std::nullopt;
   }
+  const std::optional<UnpackedLog> unpacked = unpack_json_lines(bytes);
+  bytes = unpacked ? std::string_view(unpacked->text) : bytes;
   const bool is_plain = zeros == 0 && !contains(bytes, color_begin);
   std::string plain = is_plain ? std::string() : without_colors(bytes);
   std::erase(plain, '\0');
@@ -115,6 +114,10 @@ std::optional<Facts> read_text_evidence(std::string_view bytes, Rank rank, const
       std::ranges::move(reader->read(stream), std::back_inserter(facts));
     }
     std::ranges::stable_sort(std::span(facts).subspan(known), {}, &LogFact::line);
+  }
+  for (LogFact& fact : facts) {
+    fact.line =
+        unpacked && fact.line > 0 ? unpacked->lines[static_cast<std::size_t>(fact.line - 1)] : fact.line;
   }
   for (const LogStream& stream : streams) {
     if (rank < 0 && stream.rank >= 0) {

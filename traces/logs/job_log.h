@@ -7,7 +7,6 @@
 // The texts come from torch/csrc/distributed/c10d/ProcessGroupWrapper.cpp, ProcessGroupGloo.cpp,
 // ProcessGroupNCCL.cpp, TraceUtils.h, and from NCCL's src/ras/client_support.cc.
 
-#include <string>
 #include <string_view>
 #include <vector>
 

@@ -3,7 +3,6 @@
 // NVIDIA driver errors in the kernel log: "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, GPU has fallen off the bus."
 // They name a GPU and a process but not a rank, so the rank is known only if the file belongs to one.
 
-#include <string>
 #include <string_view>
 #include <vector>
 

@@ -1,6 +1,7 @@
 #include "traces/logs/lines.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "traces/values/value_access.h"
 

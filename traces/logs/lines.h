@@ -2,7 +2,6 @@
 
 // Reads a text line by line, and numbers in a line.
 
-#include <charconv>
 #include <optional>
 #include <string_view>
 

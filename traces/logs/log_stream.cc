@@ -7,7 +7,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "sim/base/ascii.h"

@@ -93,7 +93,8 @@ Rank own_rank_in(std::string_view text) {
     const std::size_t open = text.rfind('[', end);
     return open == std::string_view::npos ? -1 : rank_after(text.substr(open), "[").value_or(-1);
   }
-  for (const std::string_view before : {"what():  [Rank ", "did not receive grad for rank "}) {
+  for (const std::string_view before :
+       {"what():  [Rank ", "did not receive grad for rank ", "NCCL communicator was aborted on rank "}) {
     if (const std::optional<Rank> rank = rank_after(text, before)) {
       return *rank;
     }

@@ -7,7 +7,6 @@
 // (ProcessGroupNCCL.cpp, Utils.hpp, socket.cpp, TCPStore.cpp), and from Python's traceback.py and faulthandler.c.
 
 #include <optional>
-#include <string>
 #include <string_view>
 #include <vector>
 

@@ -8,7 +8,6 @@
 //     rank 1 stopped: by SIGSTOP
 //     rank 2 missing: init_process_group
 
-#include <string>
 #include <string_view>
 #include <vector>
 

@@ -69,8 +69,7 @@ std::optional<Rank> Pulse::find_last() const {
       ++awaited[rank];
     }
   }
-  const auto most = std::max_element(awaited.begin(), awaited.end(),
-                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto most = std::ranges::max_element(awaited, {}, [](const auto& entry) { return entry.second; });
   const bool is_clear = telling >= telling_looks_min &&
                         static_cast<double>(most->second) >= last_share_min * static_cast<double>(telling);
   return is_clear ? std::optional(most->first) : std::nullopt;
