@@ -13,7 +13,7 @@
 //
 // Argument names are those of Kineto's communication slices, so that scripts for real traces work.
 
-#include <algorithm>
+#include <array>
 #include <deque>
 #include <ostream>
 #include <string>
@@ -39,19 +39,8 @@ struct Name {
   bool known = false;
 };
 
-std::string_view category(Span::Kind kind) {
-  switch (kind) {
-    case Span::Kind::collective:
-      return "collective";
-    case Span::Kind::message:
-      return "message";
-    case Span::Kind::compute:
-      return "compute";
-    case Span::Kind::host:
-      return "host";
-  }
-  return {};
-}
+// By Span::Kind.
+constexpr std::array<std::string_view, 4> categories = {"collective", "compute", "message", "host"};
 
 // The category of notes about a run that are not part of it. Readers skip them.
 constexpr std::string_view verdict_category = "verdict";
@@ -100,9 +89,6 @@ class TraceWriter {
           rank, rank);
     }
     for (const TraceLanes::Lane& lane : plan_.lanes.lanes) {
-      if (!std::binary_search(plan_.ranks.begin(), plan_.ranks.end(), lane.rank)) {
-        continue;
-      }
       text_.begin_event(
           FMT_COMPILE(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"{}"}}}})"),
           lane.rank, lane.id, escaped(lane.name));
@@ -130,9 +116,10 @@ class TraceWriter {
   void slice(std::uint32_t index) {
     const Span& span = spans_[index];
     const bool is_open = span.end == Span::open;
-    text_.begin_event(FMT_COMPILE(R"({{"ph":"{}","cat":"{}","name":"{}{})"), is_open ? 'B' : 'X',
-                      index >= notes_from_ ? verdict_category : category(span.kind), is_open ? "wait " : "",
-                      name(span.name).plain);
+    text_.begin_event(
+        FMT_COMPILE(R"({{"ph":"{}","cat":"{}","name":"{}{})"), is_open ? 'B' : 'X',
+        index >= notes_from_ ? verdict_category : categories[static_cast<std::size_t>(span.kind)],
+        is_open ? "wait " : "", name(span.name).plain);
     if (span.kind == Span::Kind::collective) {
       text_.add(FMT_COMPILE(" #{}"), span.seq);
     }

@@ -13,13 +13,15 @@
 //   an open B is ignored           torch's own tools ignore it as well: Kineto never writes one
 
 #include <algorithm>
+#include <array>
+#include <optional>
 #include <ostream>
+#include <set>
 
 #include <fmt/format.h>
 
 #include "sim/c10d/op.h"
 #include "viz/rows/span_text.h"
-#include "viz/traces/trace_groups.h"
 #include "viz/traces/trace_text.h"
 
 namespace rollcall::viz {
@@ -32,56 +34,15 @@ constexpr int first_comms_stream = 20;  // about where c10d's streams begin
 constexpr int host_process = 1;         // any pid but the device's
 constexpr int host_thread = 1001;
 
-// NCCL's kernels by torch's call. The calls that NCCL implements as sends and receives run in one kernel.
+// The last part of the names of NCCL's kernels, by NcclFunction. The calls that NCCL implements as sends and receives
+// run in one kernel.
+constexpr std::array<std::string_view, 7> kernel_names = {
+    "SendRecv", "AllReduce", "Reduce", "Broadcast", "AllGather", "ReduceScatter", "SendRecv"};
+
 std::string_view kernel_name(std::string_view op) {
   const std::optional<OpKind> kind = parse_op_kind(op);
-  switch (kind ? row_of(*kind).nccl : NcclFunction::none) {
-    case NcclFunction::all_reduce:
-      return "ncclDevKernel_AllReduce";
-    case NcclFunction::broadcast:
-      return "ncclDevKernel_Broadcast";
-    case NcclFunction::reduce:
-      return "ncclDevKernel_Reduce";
-    case NcclFunction::all_gather:
-      return "ncclDevKernel_AllGather";
-    case NcclFunction::reduce_scatter:
-      return "ncclDevKernel_ReduceScatter";
-    case NcclFunction::messages:
-    case NcclFunction::none:
-      break;
-  }
-  return "ncclDevKernel_SendRecv";
+  return kernel_names[static_cast<std::size_t>(kind ? row_of(*kind).nccl : NcclFunction::none)];
 }
-
-}  // namespace
-
-struct KinetoTraces::Shared {
-  Shared(const Report& the_report, const TraceOptions& the_options)
-      : report(the_report),
-        options(the_options),
-        plan(plan_trace(the_report, the_options)),
-        groups(trace_groups(the_report)) {
-    for (const std::uint32_t index : plan.lanes.order) {
-      const auto rank = static_cast<std::size_t>(report.timeline.spans()[index].rank);
-      spans_of_rank.resize(std::max(spans_of_rank.size(), rank + 1));
-      spans_of_rank[rank].push_back(index);
-    }
-    for (const StepMark& step : report.timeline.steps()) {
-      const auto rank = static_cast<std::size_t>(step.rank);
-      steps_of_rank.resize(std::max(steps_of_rank.size(), rank + 1));
-      steps_of_rank[rank].push_back(step);
-    }
-  }
-
-  const Report& report;
-  TraceOptions options;
-  TracePlan plan;
-  std::vector<TraceGroup> groups;
-  std::vector<std::vector<std::uint32_t>> spans_of_rank;  // by start
-  std::vector<std::vector<StepMark>> steps_of_rank;       // by start
-};
-
-namespace {
 
 class RankFile {
  public:
@@ -137,15 +98,13 @@ class RankFile {
       process(host_process, fmt::format("rank {} host", rank_), rank_);
       thread(host_process, host_thread, "program");
     }
-    std::vector<int> streams;
+    std::set<int> streams;
     for (const std::uint32_t index : spans) {
       const Span& span = span_at(index);
       if (span.kind != Span::Kind::host) {
-        streams.push_back(stream_of(index, span.moves_data()));
+        streams.insert(stream_of(index, span.moves_data()));
       }
     }
-    std::sort(streams.begin(), streams.end());
-    streams.erase(std::unique(streams.begin(), streams.end()), streams.end());
     for (const int stream : streams) {
       thread(device_process, stream, fmt::format("stream {}", stream));
     }
@@ -217,8 +176,8 @@ class RankFile {
   void communication(const Span& span, std::uint32_t index) {
     const std::string& op = report_.timeline.name(span.name);
     const int stream = stream_of(index, true);
-    begin_slice("kernel", fmt::format("{}_{}", kernel_name(op), to_string(span.dtype)), device_process,
-                stream, span);
+    begin_slice("kernel", fmt::format("ncclDevKernel_{}_{}", kernel_name(op), to_string(span.dtype)),
+                device_process, stream, span);
     const TraceGroup& group = groups_[span.group];
     const std::string group_name = escaped(report_.timeline.name(span.group));
     text_.add(FMT_COMPILE(R"(, "args": {{"stream": {}, "device": 0, "Collective name": "{}", )"
@@ -273,21 +232,23 @@ class RankFile {
 }  // namespace
 
 KinetoTraces::KinetoTraces(const Report& report, const TraceOptions& options)
-    : shared_(std::make_unique<const Shared>(report, options)) {}
-
-KinetoTraces::~KinetoTraces() = default;
-
-const std::vector<Rank>& KinetoTraces::ranks() const { return shared_->plan.ranks; }
+    : report_(report), options_(options), plan_(plan_trace(report, options)), groups_(trace_groups(report)) {
+  for (const std::uint32_t index : plan_.lanes.order) {
+    spans_[report.timeline.spans()[index].rank].push_back(index);
+  }
+  for (const StepMark& step : report.timeline.steps()) {
+    steps_[step.rank].push_back(step);
+  }
+}
 
 std::string KinetoTraces::file_name(Rank rank) { return fmt::format("rank{}.json", rank); }
 
 void KinetoTraces::write(Rank rank, std::ostream& out) const {
   const auto of_rank = [rank](const auto& lists) {
-    const auto index = static_cast<std::size_t>(rank);
-    return index < lists.size() ? lists[index] : typename std::decay_t<decltype(lists)>::value_type();
+    const auto list = lists.find(rank);
+    return list != lists.end() ? list->second : typename std::decay_t<decltype(lists)>::mapped_type();
   };
-  RankFile(shared_->report, shared_->plan, shared_->groups, rank, shared_->options, out)
-      .write(of_rank(shared_->spans_of_rank), of_rank(shared_->steps_of_rank));
+  RankFile(report_, plan_, groups_, rank, options_, out).write(of_rank(spans_), of_rank(steps_));
 }
 
 }  // namespace rollcall::viz

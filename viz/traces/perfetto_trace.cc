@@ -6,7 +6,6 @@
 // Perfetto draws an arrow only forward in time, so the arrow from the rank that arrived last ends in an
 // instant event inside the slice of each rank that waited for it.
 
-#include <algorithm>
 #include <array>
 #include <limits>
 #include <ostream>
@@ -122,15 +121,13 @@ class PerfettoWriter {
       });
     }
     for (const TraceLanes::Lane& lane : plan_.lanes.lanes) {
-      if (std::binary_search(plan_.ranks.begin(), plan_.ranks.end(), lane.rank)) {
-        packet([&](Pbf& writer) {
-          Pbf track(writer, field::track_descriptor);
-          track.add_uint64(field::uuid, rank_uuid(lane.rank) + lane.id);
-          track.add_string(field::name, lane.name);
-          track.add_uint64(field::parent_uuid, rank_uuid(lane.rank));
-          track.add_int32(field::sibling_order_rank, static_cast<std::int32_t>(lane.id));
-        });
-      }
+      packet([&](Pbf& writer) {
+        Pbf track(writer, field::track_descriptor);
+        track.add_uint64(field::uuid, rank_uuid(lane.rank) + lane.id);
+        track.add_string(field::name, lane.name);
+        track.add_uint64(field::parent_uuid, rank_uuid(lane.rank));
+        track.add_int32(field::sibling_order_rank, static_cast<std::int32_t>(lane.id));
+      });
     }
   }
 

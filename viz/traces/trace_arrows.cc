@@ -22,11 +22,8 @@ std::vector<std::uint32_t> by_slot(const std::vector<Span>& spans) {
       indexes.push_back(i);
     }
   }
-  std::sort(indexes.begin(), indexes.end(), [&spans](std::uint32_t a, std::uint32_t b) {
-    const auto key = [&spans](std::uint32_t i) {
-      return std::tuple(spans[i].group, spans[i].seq, spans[i].rank, i);
-    };
-    return key(a) < key(b);
+  std::ranges::sort(indexes, {}, [&spans](std::uint32_t i) {
+    return std::tuple(spans[i].group, spans[i].seq, spans[i].rank, i);
   });
   return indexes;
 }
@@ -34,9 +31,8 @@ std::vector<std::uint32_t> by_slot(const std::vector<Span>& spans) {
 // An arrow that touches the very end of a slice would attach to whatever starts there, so it is drawn
 // a nanosecond after the last arrival; slices too short for that get no arrow.
 std::optional<TraceArrow> arrow_of(const std::vector<Span>& spans, Indexes slot) {
-  const auto last = *std::max_element(slot.begin(), slot.end(), [&spans](std::uint32_t a, std::uint32_t b) {
-    return spans[a].start < spans[b].start;
-  });
+  const std::uint32_t last =
+      *std::ranges::max_element(slot, {}, [&spans](std::uint32_t i) { return spans[i].start; });
   TraceArrow arrow{spans[last].start + 1, last, {}};
   if (spans[last].end <= arrow.time) {
     return std::nullopt;
@@ -115,8 +111,7 @@ std::vector<TraceArrow> waiting_arrows(const Timeline& timeline) {
     }
     begin = end;
   }
-  std::stable_sort(arrows.begin(), arrows.end(),
-                   [](const TraceArrow& a, const TraceArrow& b) { return a.time < b.time; });
+  std::ranges::stable_sort(arrows, {}, &TraceArrow::time);
   return arrows;
 }
 

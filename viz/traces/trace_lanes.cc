@@ -16,14 +16,11 @@ constexpr std::uint32_t no_group = std::numeric_limits<std::uint32_t>::max();  /
 Time end_of(const Span& span) { return span.end == Span::open ? never : span.end; }
 
 void sort_by_start(const std::vector<Span>& spans, std::vector<std::uint32_t>& order) {
-  const auto is_earlier = [&spans](std::uint32_t a, std::uint32_t b) {
-    const auto key = [&spans](std::uint32_t i) {
-      return std::tuple(spans[i].start, end_of(spans[i]), spans[i].rank, i);
-    };
-    return key(a) < key(b);
+  const auto key = [&spans](std::uint32_t i) {
+    return std::tuple(spans[i].start, end_of(spans[i]), spans[i].rank, i);
   };
-  if (!std::is_sorted(order.begin(), order.end(), is_earlier)) {
-    std::sort(order.begin(), order.end(), is_earlier);
+  if (!std::ranges::is_sorted(order, {}, key)) {
+    std::ranges::sort(order, {}, key);
   }
 }
 

@@ -42,8 +42,7 @@ std::vector<TraceArrow> chosen_arrows(const Report& report, const TraceOptions& 
   const std::vector<Span>& spans = report.timeline.spans();
   std::vector<TraceArrow> arrows = waiting_arrows(report.timeline);
   arrows.insert(arrows.end(), options.arrows.begin(), options.arrows.end());
-  std::stable_sort(arrows.begin(), arrows.end(),
-                   [](const TraceArrow& a, const TraceArrow& b) { return a.time < b.time; });
+  std::ranges::stable_sort(arrows, {}, &TraceArrow::time);
   std::erase_if(arrows, [&](TraceArrow& arrow) {
     std::erase_if(arrow.to, [&](std::uint32_t index) { return !is_chosen(spans[index], options); });
     return arrow.to.empty() || !is_chosen(spans[arrow.from], options);
@@ -65,14 +64,6 @@ void move_to_microseconds(const std::vector<Span>& spans, std::vector<TraceArrow
     return arrow.to.empty() || is_outside(arrow.from);
   });
 }
-
-}  // namespace
-
-std::string verdict_mark(const Report& report) {
-  return fmt::format("verdict: {}", verdict_word(report.verdict));
-}
-
-namespace {
 
 // When each rank's last span ends.
 std::vector<Time> last_ends(const Report& report) {
@@ -139,6 +130,10 @@ TracedReport::TracedReport(const Report& report, const TraceOptions& options)
   }
 }
 
+std::string verdict_mark(const Report& report) {
+  return fmt::format("verdict: {}", verdict_word(report.verdict));
+}
+
 TracePlan plan_trace(const Report& report, const TraceOptions& options) {
   TracePlan plan;
   plan.ranks = chosen_ranks(report, options);
@@ -148,6 +143,9 @@ TracePlan plan_trace(const Report& report, const TraceOptions& options) {
   }
   plan.lanes = assign_lanes(report.timeline, report.world_size, !traits_of(report.backend).queues_calls,
                             chosen_spans(report.timeline.spans(), options));
+  std::erase_if(plan.lanes.lanes, [&options](const TraceLanes::Lane& lane) {
+    return options.ranks && !options.ranks->contains(lane.rank);
+  });
   plan.end = report.simulated_time;
   for (const std::uint32_t index : plan.lanes.order) {
     const Span& span = report.timeline.spans()[index];

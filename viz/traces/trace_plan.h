@@ -48,7 +48,7 @@ class TracedReport {
 };
 
 struct TracePlan {
-  TraceLanes lanes;                // of the chosen spans; lanes.order has their indexes
+  TraceLanes lanes;                // of the chosen ranks and spans; lanes.order has the spans' indexes
   std::vector<TraceArrow> arrows;  // between chosen spans
   std::vector<Rank> ranks;         // the ranks that are drawn, ascending
   Time end = 0;                    // the time of the last event
