@@ -189,7 +189,7 @@ void TextPage::note(std::string_view key, std::string_view text) {
   put("   = ", Look::frame);
   put(key, Look::strong);
   put(": ");
-  put_wrapped(text, 7 + key.size(), Look::plain);
+  put_wrapped(text, 7 + key.size(), Look::plain);  // "   = ", the key, ": "
 }
 
 void TextPage::note_unless_empty(std::string_view key, std::string_view text) {

@@ -78,7 +78,7 @@ class TextPage {
 
  private:
   void put_rows(const std::vector<Row>& rows, std::string_view frame, std::size_t indent, std::size_t width);
-  // Ends the line that has been begun up to this column, and indents the next ones to it.
+  // Writes the rest of a line that has reached this column; further lines are indented to it.
   void put_wrapped(std::string_view text, std::size_t column, Look look);
   void put_padded(std::string_view text, std::size_t width, Look look);
   void put(std::string_view text, Look look = Look::plain) { text_ += paint(text, look, color_); }

@@ -1,10 +1,10 @@
 #include "viz/base/text_style.h"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/core.h>
 
-#include "sim/base/expects.h"
 #include "sim/base/utf8.h"
 
 namespace rollcall::viz {
@@ -22,27 +22,8 @@ bool wants_color(ColorChoice choice, const Terminal& terminal) {
 
 namespace {
 
-// The parameters of ECMA-48's "select graphic rendition".
-std::string_view rendition(Look look) {
-  switch (look) {
-    case Look::plain:
-      return "";
-    case Look::error:
-      return "1;31";
-    case Look::good:
-      return "1;32";
-    case Look::warning:
-      return "33";
-    case Look::strong:
-      return "1";
-    case Look::frame:
-      return "1;34";
-    case Look::faint:
-      return "2";
-  }
-  expects(false, "a look is one of the enumerators");
-  return {};
-}
+// The parameters of ECMA-48's "select graphic rendition", by Look.
+constexpr std::array<std::string_view, 7> renditions = {"", "1;31", "1;32", "33", "1", "1;34", "2"};
 
 }  // namespace
 
@@ -50,7 +31,7 @@ std::string paint(std::string_view text, Look look, bool color) {
   if (!color || look == Look::plain || text.empty()) {
     return std::string(text);
   }
-  return fmt::format("\x1b[{}m{}\x1b[0m", rendition(look), text);
+  return fmt::format("\x1b[{}m{}\x1b[0m", renditions[static_cast<std::size_t>(look)], text);
 }
 
 namespace {

@@ -41,32 +41,15 @@ std::string annotation(const TestOutcome& outcome) {
 
 // Escapes text for one line of a table, so that Markdown and HTML leave it alone.
 std::string cell(std::string_view text) {
+  constexpr std::string_view special = R"(|\`*_[]#~@)";
   std::string out;
   for (const char c : printable(text)) {
-    switch (c) {
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '&':
-        out += "&amp;";
-        break;
-      case '|':
-      case '\\':
-      case '`':
-      case '*':
-      case '_':
-      case '[':
-      case ']':
-      case '#':
-      case '~':
-      case '@':
-        out += fmt::format("&#{};", static_cast<int>(c));
-        break;
-      default:
-        out += c;
+    if (c == '<' || c == '>' || c == '&') {
+      out += c == '<' ? "&lt;" : c == '>' ? "&gt;" : "&amp;";
+    } else if (special.find(c) != std::string_view::npos) {
+      out += fmt::format("&#{};", static_cast<int>(c));
+    } else {
+      out += c;
     }
   }
   return out;
@@ -107,9 +90,7 @@ std::string markdown_summary(const TestRun& run) {
     text += fits ? part : "";
     return fits;
   };
-  const bool is_good = std::ranges::all_of(
-      run.outcomes, [](const TestOutcome& outcome) { return outcome.status == Status::passed; });
-  if (is_good) {
+  if (run.count(Status::passed) == run.outcomes.size()) {
     return text;
   }
   add("| scenario | verdict | reason |\n|---|---|---|\n");

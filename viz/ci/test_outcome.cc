@@ -1,6 +1,7 @@
 #include "viz/ci/test_outcome.h"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/core.h>
 
@@ -23,17 +24,8 @@ std::size_t TestRun::count(TestOutcome::Status status) const {
 }
 
 std::string_view to_string(TestOutcome::Status status) {
-  switch (status) {
-    case TestOutcome::Status::passed:
-      return "passed";
-    case TestOutcome::Status::failed:
-      return "failed";
-    case TestOutcome::Status::invalid:
-      return "invalid";
-    case TestOutcome::Status::crashed:
-      return "crashed";
-  }
-  return "";
+  constexpr std::array<std::string_view, 4> words = {"passed", "failed", "invalid", "crashed"};
+  return words[static_cast<std::size_t>(status)];
 }
 
 bool is_error(TestOutcome::Status status) {

@@ -56,13 +56,13 @@ void verdicts(Markup& out, const Comparison& comparison) {
       out.element("p", run.absence).close("td").line();
       continue;
     }
-    const bool failed = finding_of(run.report->verdict) != nullptr;
-    out.open("td", {{"class", failed ? "failure" : "success"}, {"valign", "top"}, {"width", "50%"}});
+    const Finding* finding = finding_of(run.report->verdict);
+    out.open("td",
+             {{"class", finding != nullptr ? "failure" : "success"}, {"valign", "top"}, {"width", "50%"}});
     out.element("small", run.name).single("br", {});
     out.open("b").element("span", verdict_word(run.report->verdict), {{"class", "word"}}).text(": ");
     out.text(sentence_of(*run.report)).close("b");
-    if (const Finding* finding = finding_of(run.report->verdict);
-        finding != nullptr && !finding->cause.empty()) {
+    if (finding != nullptr && !finding->cause.empty()) {
       out.element("p", finding->cause);
     }
     out.close("td").line();

@@ -1,6 +1,7 @@
 #include "viz/html/html_costs.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include <fmt/core.h>
 
@@ -26,22 +27,20 @@ void html_join(Markup& out, const JoinCost& cost) {
   html_paragraph(out, "Join:", join_phrase(cost));
   HtmlTable ranks;
   ranks.titles = {"ranks", "steps", "idle", "of the run", "calls shadowed"};
-  for (const JoinedRanks& joined : cost.ranks) {
+  for (const JoinedRanks& joined : cost.ranks | std::views::take(rows_max)) {
     ranks.rows.push_back({ranks_cell(joined.ranks, false),
                           {.text = fmt::format("{}", joined.steps)},
                           {.text = duration_phrase(joined.idle)},
                           {.text = percent_phrase(idle_permille(joined, cost.run))},
                           {.text = fmt::format("{}", joined.shadow_calls)}});
   }
-  const std::size_t hidden = ranks.rows.size() - std::min(ranks.rows.size(), rows_max);
-  ranks.rows.resize(ranks.rows.size() - hidden);
   write_table(out, ranks, "costs");
-  html_counted(out, hidden, "row");
+  html_counted(out, cost.ranks.size() - ranks.rows.size(), "row");
   HtmlTable active;
   active.titles = {"steps", "ranks with inputs"};
-  for (std::size_t i = 0; i < std::min(cost.active.size(), rows_max); ++i) {
-    active.rows.push_back({{.text = ranks_of_steps(cost.active[i]), .is_heading = true},
-                           {.text = fmt::format("{} of {}", cost.active[i].ranks, cost.size)}});
+  for (const ActiveRanks& each : cost.active | std::views::take(rows_max)) {
+    active.rows.push_back({{.text = ranks_of_steps(each), .is_heading = true},
+                           {.text = fmt::format("{} of {}", each.ranks, cost.size)}});
   }
   write_table(out, active, "costs");
   html_counted(out, cost.active.size() - active.rows.size(), "row");
@@ -100,8 +99,7 @@ void html_profile(Markup& out, const Report& report) {
   };
   HtmlTable table;
   table.titles = {"ranks", "computing", "moving data", "waiting for others", "idle"};
-  for (std::size_t i = 0; i < std::min(profile.ranks.size(), rows_max); ++i) {
-    const RankProfile& ranks = profile.ranks[i];
+  for (const RankProfile& ranks : profile.ranks | std::views::take(rows_max)) {
     table.rows.push_back({ranks_cell(ranks.ranks, false), cell(ranks.compute), cell(ranks.transfer),
                           cell(ranks.waiting), cell(ranks.rest)});
   }

@@ -1,6 +1,7 @@
 #include "viz/html/html_diagnosis.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include <fmt/core.h>
 
@@ -57,8 +58,8 @@ void what_was_read(Markup& out, const Diagnosis& diagnosis, const Remarks& remar
                        ". Times come from each rank's own clock; the recorder polls, so starts and ends are "
                        "late. Calls have the recorder's numbers, from 1.")
       .line();
-  for (std::size_t i = 0; i < std::min(remarks.size(), remarks_max); ++i) {
-    out.element("p", remarks[i]).line();
+  for (const std::string& remark : remarks | std::views::take(remarks_max)) {
+    out.element("p", remark).line();
   }
   html_counted(out, remarks.size() - std::min(remarks.size(), remarks_max), "remark");
 }

@@ -68,22 +68,11 @@ void html_overview(const TestRun& run, std::ostream& out) {
     page.element("p", "The run was interrupted; scenarios that are missing did not run.");
   }
   page.close("header").line();
-  page.open("div", {{"class", "scroll"}});
-  page.open("table", {{"class", fmt::format("outcomes {}", filtered_look)},
-                      {"border", "1"},
-                      {"cellpadding", "5"},
-                      {"cellspacing", "0"}})
-      .line()
-      .open("thead")
-      .open("tr");
-  for (const char* title : {"result", "scenario", "verdict", "reason"}) {
-    page.element("th", title, {{"align", "left"}, {"scope", "col"}});
-  }
-  page.close("tr").close("thead").line().open("tbody").line();
+  open_table(page, fmt::format("outcomes {}", filtered_look), {"result", "scenario", "verdict", "reason"});
   for (const TestOutcome* outcome : in_order(run)) {
     write_row(page, *outcome);
   }
-  page.close("tbody").close("table").close("div").line();
+  close_table(page);
   html_page(out, "rollcall: " + counts_phrase(run), page, {});
 }
 

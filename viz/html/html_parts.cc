@@ -57,8 +57,8 @@ HtmlTable::Cell ranks_cell(const RankSet& ranks, bool is_culprit) {
 
 void html_variants_table(Markup& out, const std::vector<Variant>& all, const RankSet& culprits,
                          VariantsStyle style) {
-  const std::vector<Variant> variants(
-      all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(all.size(), page_variants_max)));
+  std::vector<Variant> variants = all;
+  variants.resize(std::min(variants.size(), page_variants_max));
   write_table(out, html_table_of(variants_table(variants, culprits, style), variants, culprits), "variants");
   html_counted(out, all.size() - variants.size(), "variant");
 }

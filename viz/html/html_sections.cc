@@ -1,6 +1,7 @@
 #include "viz/html/html_sections.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include <fmt/core.h>
 
@@ -88,29 +89,27 @@ namespace {
 void write_splits(Markup& out, const std::vector<SplitPair>& pairs) {
   HtmlTable table;
   table.titles = {"from", "to", "sends", "expects"};
-  const std::size_t shown = std::min(pairs.size(), page_variants_max);
-  for (std::size_t i = 0; i < shown; ++i) {
-    table.rows.push_back({{.text = fmt::format("rank {}", pairs[i].sender), .is_heading = true},
-                          {.text = fmt::format("rank {}", pairs[i].receiver)},
-                          {.text = count_phrase(pairs[i].sent, "element"), .look = "differs"},
-                          {.text = count_phrase(pairs[i].expected, "element"), .look = "differs"}});
+  for (const SplitPair& pair : pairs | std::views::take(page_variants_max)) {
+    table.rows.push_back({{.text = fmt::format("rank {}", pair.sender), .is_heading = true},
+                          {.text = fmt::format("rank {}", pair.receiver)},
+                          {.text = count_phrase(pair.sent, "element"), .look = "differs"},
+                          {.text = count_phrase(pair.expected, "element"), .look = "differs"}});
   }
   write_table(out, table, "splits");
-  html_counted(out, pairs.size() - shown, "pair");
+  html_counted(out, pairs.size() - table.rows.size(), "pair");
 }
 
 void write_tensors(Markup& out, const std::vector<TensorPlace>& places, FindingKind kind) {
   HtmlTable table;
   table.titles = {"ranks", "value", "at"};
-  const std::size_t shown = std::min(places.size(), page_variants_max);
-  for (std::size_t i = 0; i < shown; ++i) {
-    table.rows.push_back({{.text = ranks_phrase(places[i].ranks), .is_heading = true},
-                          {.text = tensor_phrase(places[i], kind)},
-                          {.text = places[i].site}});
+  for (const TensorPlace& place : places | std::views::take(page_variants_max)) {
+    table.rows.push_back({{.text = ranks_phrase(place.ranks), .is_heading = true},
+                          {.text = tensor_phrase(place, kind)},
+                          {.text = place.site}});
   }
   table.drop_empty_columns();
   write_table(out, table, "tensors");
-  html_counted(out, places.size() - shown, "value");
+  html_counted(out, places.size() - table.rows.size(), "value");
 }
 
 }  // namespace
@@ -141,10 +140,6 @@ void html_variants(Markup& out, const Report& report) {
 
 namespace {
 
-std::string inputs_text(const RankState& state) {
-  return inputs_phrase(state.fewest_inputs, state.inputs_max);
-}
-
 // The other end of a message, "rank 5, tag 7".
 std::string other_end(const std::optional<Call>& call) {
   if (!call || (call->op != "send" && call->op != "recv")) {
@@ -158,7 +153,7 @@ std::vector<Cell> state_cells(const RankState& state) {
   const RankClass& ranks = state.ranks;
   return {ranks_cell(ranks.ranks, state.is_culprit),
           {.text = std::string(to_string(ranks.state)), .note = ranks.exception},
-          {.text = inputs_text(state)},
+          {.text = inputs_phrase(state.fewest_inputs, state.inputs_max)},
           {.text = ranks.call ? call_with_arguments(*ranks.call) : "", .is_code = true},
           {.text = other_end(ranks.call)},
           {.text = ranks.call ? origin_of(*ranks.call) : ""},
@@ -178,8 +173,8 @@ void html_states_table(Markup& out, const Report& report) {
   HtmlTable table;
   table.titles = {"ranks",     "state",  "after",     "blocked in",
                   "other end", "called", "waits for", "last completed"};
-  for (std::size_t i = 0; i < std::min(states.size(), page_states_max); ++i) {
-    table.rows.push_back(state_cells(states[i]));
+  for (const RankState& state : states | std::views::take(page_states_max)) {
+    table.rows.push_back(state_cells(state));
   }
   table.drop_empty_columns();
   write_table(out, table, "states");
@@ -218,12 +213,11 @@ void html_wait_graph(Markup& out, const Report& report) {
   }
   if (has_chain) {
     out.open("ol").line();
-    const std::size_t shown = std::min(finding->chain.size(), page_steps_max);
-    for (std::size_t i = 0; i < shown; ++i) {
-      out.element("li", finding->chain[i]).line();
+    for (const std::string& step : finding->chain | std::views::take(page_steps_max)) {
+      out.element("li", step).line();
     }
     out.close("ol").line();
-    html_counted(out, finding->chain.size() - shown, "step");
+    html_counted(out, finding->chain.size() - std::min(finding->chain.size(), page_steps_max), "step");
   }
 }
 
@@ -282,17 +276,17 @@ void html_messages(Markup& out, const Report& report) {
     return finding != nullptr && finding->culprits.contains(rank);
   };
   html_heading(out, "Messages that never completed");
-  for (std::size_t i = 0; i < std::min(pairs.size(), pairs_max); ++i) {
+  for (const MessagePairs& each : pairs | std::views::take(pairs_max)) {
     HtmlTable table;
-    table.titles = {"message", fmt::format("rank {} sends to rank {}", pairs[i].sender, pairs[i].receiver),
-                    fmt::format("rank {} receives from rank {}", pairs[i].receiver, pairs[i].sender)};
-    for (const MessagePairs::Row& row : pairs[i].rows) {
+    table.titles = {"message", fmt::format("rank {} sends to rank {}", each.sender, each.receiver),
+                    fmt::format("rank {} receives from rank {}", each.receiver, each.sender)};
+    for (const MessagePairs::Row& row : each.rows) {
       table.rows.push_back({{.text = fmt::format("#{}", row.number), .is_heading = true},
-                            message_cell(row.sent, row.sent_as, is_culprit(pairs[i].sender)),
-                            message_cell(row.received, row.received_as, is_culprit(pairs[i].receiver))});
+                            message_cell(row.sent, row.sent_as, is_culprit(each.sender)),
+                            message_cell(row.received, row.received_as, is_culprit(each.receiver))});
     }
     write_table(out, table, "sequences");
-    html_counted(out, pairs[i].later, "message");
+    html_counted(out, each.later, "message");
   }
   html_counted(out, pairs.size() - std::min(pairs.size(), pairs_max), "pair");
   write_open_receives(out, report);
@@ -305,15 +299,23 @@ void html_output(Markup& out, const Report& report) {
   }
   HtmlTable table;
   table.titles = {"ranks", "printed"};
-  for (std::size_t i = 0; i < std::min(groups.size(), page_output_max); ++i) {
-    table.rows.push_back(
-        {{.text = ranks_phrase(groups[i].ranks), .is_heading = true},
-         {.text = groups[i].text, .note = groups[i].warning ? "warning" : "", .is_code = true}});
+  for (const OutputGroup& group : groups | std::views::take(page_output_max)) {
+    table.rows.push_back({{.text = ranks_phrase(group.ranks), .is_heading = true},
+                          {.text = group.text, .note = group.warning ? "warning" : "", .is_code = true}});
   }
   html_heading(out, "What the ranks printed");
   write_table(out, table, "output");
   html_counted(out, groups.size() - table.rows.size(), "line");
 }
+
+namespace {
+
+std::string as_sentence(std::string phrase) {
+  phrase.front() = static_cast<char>(phrase.front() - 'a' + 'A');  // of an English word
+  return phrase + ".";
+}
+
+}  // namespace
 
 void html_run(Markup& out, const Report& report) {
   html_heading(out, "The run");
@@ -325,13 +327,8 @@ void html_run(Markup& out, const Report& report) {
         .close("p")
         .line();
   }
-  out.element(
-      "p", fmt::format("World size {}, backend {}{}, seed {}, {}, {} {}.", report.world_size, report.backend,
-                       torch_phrase(report.torch), report.seed, count_phrase(report.ops, "call"),
-                       duration_phrase(report.simulated_time), report.measured ? "measured" : "simulated"));
-  std::string timing = timing_phrase(report) + ".";
-  timing.front() = static_cast<char>(timing.front() - 'a' + 'A');  // an English word
-  out.element("p", timing).line();
+  out.element("p", as_sentence(run_phrase(report)));
+  out.element("p", as_sentence(timing_phrase(report))).line();
 }
 
 }  // namespace rollcall::viz

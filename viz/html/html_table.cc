@@ -64,21 +64,26 @@ void write_cell(Markup& out, const HtmlTable::Cell& cell, std::string_view title
 
 }  // namespace
 
-// A table scrolls on its own if it is too wide.
+void open_table(Markup& out, std::string_view looks, const std::vector<std::string>& titles) {
+  out.open("div", {{"class", "scroll"}});
+  out.open("table", {{"class", looks}, {"border", "1"}, {"cellpadding", "5"}, {"cellspacing", "0"}}).line();
+  out.open("thead").open("tr");
+  for (const std::string& title : titles) {
+    // A screen reader would announce an empty heading.
+    title.empty() ? out.element("td", "") : out.element("th", title, {{"align", "left"}, {"scope", "col"}});
+  }
+  out.close("tr").close("thead").line().open("tbody").line();
+}
+
+void close_table(Markup& out) { out.close("tbody").close("table").close("div").line(); }
+
 void write_table(Markup& out, const HtmlTable& table, std::string_view look) {
   std::string looks(look);
   if (table.rows.size() >= rows_to_filter) {
     looks += " ";
     looks += filtered_look;
   }
-  out.open("div", {{"class", "scroll"}});
-  out.open("table", {{"class", looks}, {"border", "1"}, {"cellpadding", "5"}, {"cellspacing", "0"}}).line();
-  out.open("thead").open("tr");
-  for (const std::string& title : table.titles) {
-    // A screen reader would announce an empty heading.
-    title.empty() ? out.element("td", "") : out.element("th", title, {{"align", "left"}, {"scope", "col"}});
-  }
-  out.close("tr").close("thead").line().open("tbody").line();
+  open_table(out, looks, table.titles);
   for (const std::vector<HtmlTable::Cell>& row : table.rows) {
     out.open("tr");
     for (std::size_t i = 0; i < row.size(); ++i) {
@@ -86,7 +91,7 @@ void write_table(Markup& out, const HtmlTable& table, std::string_view look) {
     }
     out.close("tr").line();
   }
-  out.close("tbody").close("table").close("div").line();
+  close_table(out);
 }
 
 }  // namespace rollcall::viz

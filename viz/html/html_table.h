@@ -29,6 +29,10 @@ struct HtmlTable {
 // run. A row's `data-state` may name the group of rows it belongs to.
 inline constexpr std::string_view filtered_look = "filtered";
 
+// What stands before a table's rows, and behind them. A table scrolls on its own if it is too wide.
+void open_table(Markup& out, std::string_view looks, const std::vector<std::string>& titles);
+void close_table(Markup& out);
+
 void write_table(Markup& out, const HtmlTable& table, std::string_view look = "");
 
 }  // namespace rollcall::viz

@@ -1,7 +1,6 @@
 #pragma once
 
-// ObjectWriter: the visitor of report_format.h that adds members to a JSON object. `Json` is nlohmann::ordered_json,
-// whose header only the writers include.
+// ObjectWriter: the visitor of report_format.h that adds members to a JSON object.
 
 #include <cstdint>
 #include <initializer_list>
@@ -10,13 +9,16 @@
 #include <type_traits>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "viz/json/report_format.h"
 
 namespace rollcall::viz {
 
-template <typename Json>
 class ObjectWriter {
  public:
+  using Json = nlohmann::ordered_json;
+
   explicit ObjectWriter(Json& object) : object_(object) {}
 
   template <typename Value>

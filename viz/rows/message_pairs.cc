@@ -56,11 +56,11 @@ CallSequences::Cell end_cell(const Span* span, const Timeline& timeline) {
 }
 
 MessagePairs pairs_of(const WayKey& key, const Way& way, std::size_t first_open, const Timeline& timeline) {
-  MessagePairs pairs{std::get<0>(key), std::get<1>(key), {}, 0, 0};
-  pairs.earlier = first_open - std::min(first_open, messages_before);
+  MessagePairs pairs{std::get<0>(key), std::get<1>(key), {}, 0};
+  const std::size_t begin = first_open - std::min(first_open, messages_before);
   const std::size_t end = std::min(way.size(), first_open + messages_after);
   pairs.later = way.size() - end;
-  for (std::size_t i = pairs.earlier; i < end; ++i) {
+  for (std::size_t i = begin; i < end; ++i) {
     const Span* const sent = end_at(way.sends, i);
     const Span* const received = end_at(way.receives, i);
     pairs.rows.push_back({static_cast<std::int64_t>(i), sent != nullptr ? sent->seq : -1,

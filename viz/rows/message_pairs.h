@@ -24,7 +24,6 @@ struct MessagePairs {
   Rank sender = -1;
   Rank receiver = -1;
   std::vector<Row> rows;  // around the first message that never completed
-  std::size_t earlier = 0;
   std::size_t later = 0;
 };
 

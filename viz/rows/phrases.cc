@@ -51,8 +51,6 @@ std::string in_milliseconds(Duration duration) {
 
 double in_microseconds(Duration duration) { return static_cast<double>(duration) / 1000; }
 
-std::string torch_phrase(const std::string& torch) { return torch.empty() ? "" : ", torch " + torch; }
-
 std::string count_phrase(std::int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
@@ -63,6 +61,13 @@ std::string success_phrase(const Report& report) {
   return fmt::format("{} finished, {} in {} {}{}", count_phrase(report.world_size, "rank"),
                      count_phrase(report.ops, "call"), duration_phrase(report.simulated_time),
                      report.measured ? "on real ranks" : "of simulated time", timeouts);
+}
+
+std::string run_phrase(const Report& report) {
+  return fmt::format("world size {}, backend {}{}, seed {}, {}, {} {}", report.world_size, report.backend,
+                     report.torch.empty() ? "" : ", torch " + report.torch, report.seed,
+                     count_phrase(report.ops, "call"), duration_phrase(report.simulated_time),
+                     report.measured ? "measured" : "simulated");
 }
 
 namespace {

@@ -16,14 +16,14 @@ std::string duration_phrase(Duration duration);
 std::string in_milliseconds(Duration duration);
 double in_microseconds(Duration duration);
 
-// ", torch 2.14"; empty if unknown.
-std::string torch_phrase(const std::string& torch);
-
 // "1 call", "88 calls".
 std::string count_phrase(std::int64_t count, std::string_view noun);
 
 // "4 ranks finished, 88 calls in 150 us of simulated time", of a run without a finding.
 std::string success_phrase(const Report& report);
+
+// "world size 4, backend nccl, torch 2.14, seed 0, 88 calls, 150 us simulated"
+std::string run_phrase(const Report& report);
 
 // "all_reduce #5 (float32 x 1, SUM)", with " on dp" for groups other than the world.
 std::string call_with_arguments(const Call& call);

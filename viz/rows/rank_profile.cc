@@ -40,10 +40,6 @@ std::int64_t inputs_max(const Report& report) {
   return most;
 }
 
-}  // namespace
-
-namespace {
-
 std::int64_t slowed_calls(const Timeline& timeline) {
   std::set<std::pair<std::uint32_t, std::int64_t>> calls;  // by group and number
   for (const Span& span : timeline.spans()) {
@@ -65,8 +61,8 @@ void count_kernels(const Timeline& timeline, RunProfile& profile) {
 // Says where the times of kernels come from, and what a host's time hides that a GPU's would not.
 std::string computing_text(const RunProfile& profile) {
   if (profile.kernels > 0) {
-    return fmt::format("# {} kernel{}, {} of them timed by the work they do (a roofline of the GPU)\n",
-                       profile.kernels, profile.kernels == 1 ? "" : "s", profile.by_roofline);
+    return fmt::format("# {}, {} of them timed by the work they do (a roofline of the GPU)\n",
+                       count_phrase(profile.kernels, "kernel"), profile.by_roofline);
   }
   const bool hides =
       std::ranges::any_of(profile.ranks, [](const RankProfile& each) { return each.hidden > 0; });
@@ -100,7 +96,7 @@ RunProfile profile_of(const Report& report) {
 std::string profile_text(const Report& report, const RunProfile& profile) {
   std::string text = fmt::format("{}: {} ms", report.scenario, in_milliseconds(profile.total));
   if (profile.steps > 0) {
-    text += fmt::format(" for {} step{}, {} ms each", profile.steps, profile.steps == 1 ? "" : "s",
+    text += fmt::format(" for {}, {} ms each", count_phrase(profile.steps, "step"),
                         in_milliseconds(profile.total / profile.steps));
   }
   text += fmt::format("\n# {:>12} {:>12} {:>12} {:>12} {:>12} {:>12}  ranks\n", "compute", "transfer",
@@ -115,9 +111,9 @@ std::string profile_text(const Report& report, const RunProfile& profile) {
   text += computing_text(profile);
   if (profile.slowed > 0) {
     text += fmt::format(
-        "# {} call{} took longer than alone, because others beside {} needed the same ports or NICs; "
-        "--trace says which\n",
-        profile.slowed, profile.slowed == 1 ? "" : "s", profile.slowed == 1 ? "it" : "them");
+        "# {} took longer than alone, because others beside {} needed the same ports or NICs; --trace says "
+        "which\n",
+        count_phrase(profile.slowed, "call"), profile.slowed == 1 ? "it" : "them");
   }
   return text;
 }

@@ -1,6 +1,7 @@
 #include "viz/rows/state_rows.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -37,8 +38,7 @@ std::vector<RankState> states_of(const Report& report, const RankSet& skip) {
     add(ranks, intersection(ranks.ranks, culprits), true);
     add(ranks, difference(ranks.ranks, culprits), false);
   }
-  std::stable_sort(states.begin(), states.end(),
-                   [](const RankState& a, const RankState& b) { return a.is_culprit > b.is_culprit; });
+  std::ranges::stable_sort(states, std::ranges::greater(), &RankState::is_culprit);
   return states;
 }
 

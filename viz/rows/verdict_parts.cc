@@ -4,6 +4,8 @@
 
 #include <fmt/core.h>
 
+#include "viz/rows/phrases.h"
+
 namespace rollcall::viz {
 
 const std::vector<Variant>* variants_of(const Verdict& verdict) {
@@ -133,8 +135,7 @@ std::string_view tensors_title(FindingKind kind) {
 std::string timing_phrase(const Report& report) {
   const std::vector<Outcome>* outcomes = outcomes_of(report.verdict);
   const bool varies = outcomes != nullptr && outcomes->size() > 1;
-  const std::string schedules =
-      fmt::format("{} schedule{}", report.schedules, report.schedules == 1 ? "" : "s");
+  const std::string schedules = count_phrase(report.schedules, "schedule");
   if (report.measured) {
     return "not judged: real ranks ran once";
   }

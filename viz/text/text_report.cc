@@ -1,6 +1,5 @@
 #include "viz/text/text_report.h"
 
-
 #include <fmt/core.h>
 
 #include "viz/base/text_page.h"
@@ -104,7 +103,9 @@ class ReportWriter {
       divergence(*finding.first_divergence);
     }
     chain(finding.chain);
-    outcomes();
+    if (!report_.search) {
+      page_.note_unless_empty("schedules", outcomes_phrase(report_));
+    }
     explanation(finding);
     printed();
     costs();
@@ -215,12 +216,6 @@ class ReportWriter {
     page_.steps(rows, list_indent);
   }
 
-  void outcomes() {
-    if (!report_.search) {
-      page_.note_unless_empty("schedules", outcomes_phrase(report_));
-    }
-  }
-
   void search(const SearchResult& search) {
     page_.note("schedules", search_phrase(report_, search));
     for (const std::string& bound : search.bounds) {
@@ -326,10 +321,7 @@ class ReportWriter {
   }
 
   void run_facts() {
-    page_.note("run", fmt::format("world size {}, backend {}{}, seed {}, {}, {} {}", report_.world_size,
-                                  report_.backend, torch_phrase(report_.torch), report_.seed,
-                                  count_phrase(report_.ops, "call"), duration_phrase(report_.simulated_time),
-                                  report_.measured ? "measured" : "simulated"));
+    page_.note("run", run_phrase(report_));
     schedules();
   }
 

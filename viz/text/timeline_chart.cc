@@ -25,8 +25,11 @@ constexpr std::array<std::string_view, sign_count> meanings{"nothing", "computin
 
 using Row = std::vector<Sign>;
 
+// How long one of the intervals is active in the column. Binary search finds those that overlap it.
 Duration within(const Intervals& intervals, const Interval& column) {
-  return overlap(intervals, Intervals{column});
+  const auto first = std::ranges::upper_bound(intervals, column.start, {}, &Interval::end);
+  const auto last = std::ranges::lower_bound(intervals, column.end, {}, &Interval::start);
+  return first < last ? overlap(Intervals(first, last), Intervals{column}) : 0;
 }
 
 struct Axis {
@@ -44,40 +47,24 @@ struct Axis {
   }
 };
 
-// Paints one rank's row, column by column.
-class RowPainter {
- public:
-  RowPainter(const RankActivity& activity, const Axis& axis) : activity_(activity), axis_(axis) {}
+// What a rank did longest in a column.
+Sign sign_of(const RankActivity& activity, const Interval& column) {
+  std::array<Duration, sign_count> share{};
+  share[compute] = within(activity.compute, column);
+  share[transfer] = within(activity.transfer, column);
+  share[stuck] = within(activity.stuck, column);
+  share[waiting] = within(activity.communication, column) - share[transfer] - share[stuck];
+  const auto most = std::max_element(share.rbegin(), share.rend());
+  return *most == 0 ? nothing : static_cast<Sign>(share.rend() - most - 1);
+}
 
-  Row paint() const {
-    Row row(axis_.columns, nothing);
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      row[i] = sign_of(axis_.column(i));
-    }
-    return row;
+Row row_of(const RankActivity& activity, const Axis& axis) {
+  Row row;
+  for (std::size_t i = 0; i < axis.columns; ++i) {
+    row.push_back(sign_of(activity, axis.column(i)));
   }
-
- private:
-  Sign sign_of(const Interval& column) const {
-    std::array<Duration, sign_count> share{};
-    share[compute] = within(clip(activity_.compute, column), column);
-    share[transfer] = within(clip(activity_.transfer, column), column);
-    share[stuck] = within(clip(activity_.stuck, column), column);
-    share[waiting] = within(clip(activity_.communication, column), column) - share[transfer] - share[stuck];
-    const auto most = std::max_element(share.rbegin(), share.rend());
-    return *most == 0 ? nothing : static_cast<Sign>(share.rend() - most - 1);
-  }
-
-  // The intervals that overlap the column, found by binary search.
-  static Intervals clip(const Intervals& intervals, const Interval& column) {
-    const auto first = std::ranges::upper_bound(intervals, column.start, {}, &Interval::end);
-    const auto last = std::ranges::lower_bound(intervals, column.end, {}, &Interval::start);
-    return first < last ? Intervals(first, last) : Intervals();
-  }
-
-  const RankActivity& activity_;
-  const Axis& axis_;
-};
+  return row;
+}
 
 struct ChartRow {
   RankSet ranks;
@@ -95,7 +82,7 @@ std::vector<ChartRow> rows_of(const Report& report, const TraceOptions& options,
       continue;
     }
     const bool is_culprit = finding != nullptr && finding->culprits.contains(rank);
-    Row signs = RowPainter(activities[static_cast<std::size_t>(rank)], axis).paint();
+    Row signs = row_of(activities[static_cast<std::size_t>(rank)], axis);
     const auto [entry, is_new] = known.try_emplace({is_culprit, signs}, rows.size());
     if (is_new) {
       rows.push_back({{}, std::move(signs), is_culprit});
