@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
-#include <charconv>
 
 #include <fmt/core.h>
+
+#include "sim/base/parse_number.h"
 
 namespace rollcall {
 namespace {
@@ -41,10 +41,8 @@ std::optional<Call> split_call(std::string_view text) {
 }
 
 std::optional<Placement> parse_shard(std::string_view argument) {
-  int dim = 0;
-  const char* const end = argument.data() + argument.size();
-  const auto [stopped, problem] = std::from_chars(argument.data(), end, dim);
-  return problem == std::errc{} && stopped == end ? std::optional(Shard(dim)) : std::nullopt;
+  const std::optional<int> dim = parse_number<int>(argument);
+  return dim ? std::optional(Shard(*dim)) : std::nullopt;
 }
 
 std::optional<Placement> parse_partial(std::string_view argument) {

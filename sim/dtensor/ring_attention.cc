@@ -52,8 +52,24 @@ bool RingAttention::skips(Rank step) const {
 // _templated_ring_attention.
 void RingAttention::forward(const Attend& attend, Site site) {
   const Scope scope("ring_attention.forward");
+  pass_around(attend, nullptr, site);
+}
+
+// _templated_ring_attention_backward: gradients always go from neighbor to neighbor.
+void RingAttention::backward(const Attend& attend, Site site) {
+  const Scope scope("ring_attention.backward");
+  Rotater gradients(options_.group, RotateMethod::alltoall);
+  pass_around(attend, &gradients, site);
+  gradients.wait();
+}
+
+void RingAttention::pass_around(const Attend& attend, Rotater* gradients, Site site) const {
   const Rank size = options_.group.size();
-  const Tensor key_value = Tensor::zeros({2 * options_.key.numel()}, options_.dtype, this_rank().device);
+  const auto both = [&](Dtype dtype) {  // a rank's keys and its values
+    return Tensor::zeros({2 * options_.key.numel()}, dtype, this_rank().device);
+  };
+  const Tensor key_value = both(options_.dtype);
+  const Tensor gradient = both(options_.convert_to_f32 ? Dtype::float32 : options_.dtype);
   Rotater rotater(options_.group, options_.rotate_method);
   for (Rank step = 0; step < size; ++step) {
     if (step > 0) {
@@ -65,35 +81,11 @@ void RingAttention::forward(const Attend& attend, Site site) {
     if (attend && !skips(step)) {
       attend(step);
     }
+    if (gradients != nullptr) {
+      gradients->wait();
+      gradients->exchange(gradient, site);
+    }
   }
-}
-
-// _templated_ring_attention_backward: gradients always go from neighbor to neighbor.
-void RingAttention::backward(const Attend& attend, Site site) {
-  const Scope scope("ring_attention.backward");
-  const Rank size = options_.group.size();
-  const Tensor key_value = Tensor::zeros({2 * options_.key.numel()}, options_.dtype, this_rank().device);
-  const Tensor gradient =
-      Tensor::zeros({2 * options_.key.numel()}, options_.convert_to_f32 ? Dtype::float32 : options_.dtype,
-                    this_rank().device);
-  Rotater rotater(options_.group, options_.rotate_method);
-  Rotater gradient_rotater(options_.group, RotateMethod::alltoall);
-  for (Rank step = 0; step < size; ++step) {
-    if (step > 0) {
-      rotater.wait();
-    }
-    if (step != size - 1) {
-      rotater.exchange(key_value, site);
-    }
-    if (attend && !skips(step)) {
-      attend(step);
-    }
-    if (step > 0) {
-      gradient_rotater.wait();
-    }
-    gradient_rotater.exchange(gradient, site);
-  }
-  gradient_rotater.wait();
 }
 
 }  // namespace rollcall

@@ -48,6 +48,7 @@ class RingAttention {
   class Rotater;
 
   bool skips(Rank step) const;
+  void pass_around(const Attend& attend, Rotater* gradients, Site site) const;
 
   RingOptions options_;
 };

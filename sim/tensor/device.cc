@@ -1,6 +1,6 @@
 #include "sim/tensor/device.h"
 
-#include <charconv>
+#include "sim/base/parse_number.h"
 
 namespace rollcall {
 
@@ -27,16 +27,9 @@ std::optional<Device> parse_device(std::string_view text) {
     return Device{DeviceType::cuda, 0};
   }
   constexpr std::string_view prefix = "cuda:";
-  if (!text.starts_with(prefix)) {
-    return std::nullopt;
-  }
-  const std::string_view digits = text.substr(prefix.size());
-  std::int16_t index = 0;
-  auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
-  if (failure != std::errc() || end != digits.data() + digits.size() || index < 0) {
-    return std::nullopt;
-  }
-  return Device{DeviceType::cuda, index};
+  const auto index =
+      text.starts_with(prefix) ? parse_number<std::int16_t>(text.substr(prefix.size())) : std::nullopt;
+  return index && *index >= 0 ? std::optional(Device{DeviceType::cuda, *index}) : std::nullopt;
 }
 
 }  // namespace rollcall

@@ -10,6 +10,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "sim/base/ascii.h"
 #include "sim/base/expects.h"
 
 namespace rollcall {
@@ -268,24 +269,10 @@ std::optional<Dtype> parse_scalar_type(std::string_view name) {
 }
 
 std::optional<ReduceOp> parse_reduce_op(std::string_view text) {
-  const auto same = [text](std::string_view name) {
-    if (name.size() != text.size()) {
-      return false;
-    }
-    for (std::size_t i = 0; i < name.size(); ++i) {
-      const char letter = text[i] >= 'a' && text[i] <= 'z' ? static_cast<char>(text[i] - 'a' + 'A') : text[i];
-      if (letter != name[i]) {
-        return false;
-      }
-    }
-    return true;
-  };
-  for (std::size_t i = 0; i < reduce_names.size(); ++i) {
-    if (same(reduce_names[i])) {
-      return static_cast<ReduceOp>(i);
-    }
-  }
-  return std::nullopt;
+  const auto found = std::ranges::find_if(
+      reduce_names, [text](std::string_view name) { return equal_ignoring_case(name, text); });
+  return found == reduce_names.end() ? std::nullopt
+                                     : std::optional(static_cast<ReduceOp>(found - reduce_names.begin()));
 }
 
 bool supports(ReduceOp op, Dtype dtype) {
