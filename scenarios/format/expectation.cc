@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -78,22 +79,10 @@ void compare_lines(Sentences& unmet, const std::string& who, const Lines& expect
                               quoted(wanted, expected), quoted(got, actual)));
 }
 
-// Output is sorted by rank: one rank's lines are neighbors.
-Lines lines_of(const Report& report, Rank rank) {
-  auto line = std::lower_bound(report.output.begin(), report.output.end(), rank,
-                               [](const OutputLine& a, Rank b) { return a.rank < b; });
+// What programs printed, without warnings.
+Lines printed(std::span<const OutputLine> output) {
   Lines lines;
-  for (; line != report.output.end() && line->rank == rank; ++line) {
-    if (!line->warning) {
-      lines.push_back(line->text);
-    }
-  }
-  return lines;
-}
-
-Lines all_lines(const Report& report) {
-  Lines lines;
-  for (const OutputLine& line : report.output) {
+  for (const OutputLine& line : output) {
     if (!line.warning) {
       lines.push_back(line.text);
     }
@@ -105,7 +94,9 @@ Lines all_lines(const Report& report) {
 void compare_prints(Sentences& unmet, const Expectation::Prints& expected, const Report& report) {
   for (Rank rank : expected.ranks.to_vector()) {
     const std::size_t before = unmet.size();
-    compare_lines(unmet, fmt::format(" of rank {}", rank), expected.lines, lines_of(report, rank));
+    // Output is sorted by rank: one rank's lines are neighbors.
+    const auto own = std::ranges::equal_range(report.output, rank, {}, &OutputLine::rank);
+    compare_lines(unmet, fmt::format(" of rank {}", rank), expected.lines, printed(own));
     if (unmet.size() > before) {
       return;
     }
@@ -250,7 +241,7 @@ std::vector<std::string> unmet(const Expectation& expectation, const Report& rep
     compare_place(unmet, *expectation.at, finding);
   }
   if (expectation.output) {
-    compare_lines(unmet, "", *expectation.output, all_lines(report));
+    compare_lines(unmet, "", *expectation.output, printed(report.output));
   }
   for (const Expectation::Prints& prints : expectation.prints) {
     compare_prints(unmet, prints, report);
