@@ -39,8 +39,7 @@ Operand ValueReader::expression(const Json& value, std::string_view text, std::s
     if (const auto constant = compiled.constant()) {
       return Operand::of(*constant);
     }
-    program_.expressions.push_back(std::move(compiled));
-    return Operand::computed(static_cast<TableIndex>(program_.expressions.size() - 1));
+    return Operand::computed(add_entry(program_.expressions, std::move(compiled)));
   } catch (const ExpressionError& problem) {
     error_inside(value, begin + problem.offset, problem.message, problem.suggestion);
     return Operand::of(0);
@@ -154,8 +153,7 @@ TableIndex ValueReader::text(const Json& value) {
     }
   }
   flush();
-  program_.texts.push_back(std::move(text));
-  return static_cast<TableIndex>(program_.texts.size() - 1);
+  return add_entry(program_.texts, std::move(text));
 }
 
 constexpr std::string_view repr_suffix = "!r";

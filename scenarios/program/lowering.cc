@@ -115,26 +115,25 @@ void Lowering::check_object_keys(const Json& object, const ObjectRule& rule) {
 
 ObjectKind Lowering::lower_joinable(const Json& object) {
   const std::string name(object.key());
-  JoinableObject joinable{.forward = lower_hook(object, "forward", false, false),
-                          .main_hook = lower_hook(object, "main_hook", true, false),
-                          .post_hook = lower_hook(object, "post_hook", true, true),
-                          .forward_scope = name + ".forward",
-                          .main_hook_scope = name + ".main_hook",
-                          .post_hook_scope = name + ".post_hook"};
+  JoinableObject joinable{
+      .forward = lower_part(object, "forward"),
+      .main_hook = lower_part(object, "main_hook", {.in_hook = true}),
+      .post_hook = lower_part(object, "post_hook", {.in_hook = true, .in_post_hook = true}),
+      .forward_scope = name + ".forward",
+      .main_hook_scope = name + ".main_hook",
+      .post_hook_scope = name + ".post_hook"};
   read_.given(object.find("notify"), joinable.notify, &ValueReader::flag);
   read_.given(object.find("join_device"), joinable.join_device, &ValueReader::device);
   return joinable;
 }
 
-Block Lowering::lower_hook(const Json& object, std::string_view key, bool in_hook, bool in_post_hook) {
+Block Lowering::lower_part(const Json& object, std::string_view key, const NameScope& scope) {
   const auto list = object.find(key);
   if (!list) {
     return {here(), here()};
   }
   std::vector<SlotIndex> own_slots;
-  read_.scope() = {};
-  read_.scope().in_hook = in_hook;
-  read_.scope().in_post_hook = in_post_hook;
+  read_.scope() = scope;
   loop_slots_ = &own_slots;
   in_object_ = true;
   const Block block = lower_list(*list);
@@ -255,6 +254,12 @@ std::optional<Json> Lowering::require(const Statement& statement, std::string_vi
     read_.error(statement.node(), fmt::format("\"{}\" needs \"{}\"", statement.rule().key, argument));
   }
   return found;
+}
+
+void Lowering::require_true(const Statement& statement) {
+  if (!statement.head().is(JsonType::boolean) || !statement.head().boolean()) {
+    read_.error(statement.head(), fmt::format("write {{\"{}\": true}}", statement.rule().key));
+  }
 }
 
 void Lowering::emit(const Json& node, Action action) {

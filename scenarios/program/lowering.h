@@ -62,10 +62,6 @@ class Lowering {
     std::vector<std::string_view> keys;
     ObjectKind (Lowering::*lower)(const Json& object);
   };
-  // A loop being lowered, and the jumps out of it that wait for its end.
-  struct OpenLoop {
-    std::vector<Address> breaks;
-  };
 
   static const std::vector<ObjectRule>& object_rules();
   void check_object_keys(const Json& object, const ObjectRule& rule);
@@ -87,7 +83,6 @@ class Lowering {
   void read_unit_keys(const Json& node, ShardedUnit& unit);
   ReshardAfterForward read_reshard(const Json& value);
   MixedPrecisionPolicy read_policy(const std::optional<Json>& value);
-  Block lower_stage(const Json& object, std::string_view key);
   Rank size_of_group(const Json& object);
   ParallelLayer read_layer(const Json& node);
   std::optional<Placement> read_placement(const Json& node);
@@ -96,7 +91,7 @@ class Lowering {
   std::vector<ParameterSpec> read_parameters(const std::optional<Json>& list, std::string_view singular);
   void read_parameter(const Json& node, std::string_view singular, std::vector<ParameterSpec>& parameters);
 
-  Block lower_hook(const Json& object, std::string_view key, bool in_hook, bool in_post_hook);
+  Block lower_part(const Json& object, std::string_view key, const NameScope& scope = {});
   Block lower_list(const Json& list);
   void lower_statements(const Json& list);
   void lower_statement(const Json& node);
@@ -182,6 +177,7 @@ class Lowering {
 
   // Returns the argument; if it is missing, empty, and reports an error.
   std::optional<Json> require(const Statement& statement, std::string_view argument);
+  void require_true(const Statement& statement);
   GivenSite read_site(const Statement& statement);
   void emit(const Json& node, Action action);
   Address here() const { return static_cast<Address>(program_->code.size()); }
@@ -198,7 +194,7 @@ class Lowering {
   Names names_;
   ValueReader read_;
 
-  std::vector<OpenLoop> loops_;  // innermost last
+  std::vector<std::vector<Address>> breaks_;  // by open loop, innermost last: jumps that wait for its end
   // Variables for loops, two per level. Lists that can run inside each other have their own.
   std::vector<SlotIndex> program_loop_slots_;
   std::vector<SlotIndex>* loop_slots_ = &program_loop_slots_;

@@ -50,8 +50,7 @@ void Lowering::lower_checkpoint(const Statement& statement) {
   read_.given(statement.find("group"), call.group, &ValueReader::group);
   read_.given(statement.find("no_dist"), call.no_dist, &ValueReader::flag);
   call.label = statement.find("label") ? read_label(statement) : read_.intern(statement.rule().key);
-  program_->checkpoint_calls.push_back(std::move(call));
-  emit(statement.node(), action::Checkpoint{static_cast<TableIndex>(program_->checkpoint_calls.size() - 1)});
+  emit(statement.node(), action::Checkpoint{add_entry(program_->checkpoint_calls, std::move(call))});
 }
 
 }  // namespace rollcall::scenario

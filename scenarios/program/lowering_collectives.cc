@@ -44,8 +44,7 @@ void Lowering::lower_collective(const Statement& statement) {
   if (!has_tensor(*kind) && !head.is(JsonType::object)) {
     read_.error(head, "a barrier has no tensor: write {\"barrier\": {}} or {\"barrier\": {\"group\": …}}");
   }
-  program_->collectives.push_back(call);
-  emit(statement.node(), action::Collect{static_cast<TableIndex>(program_->collectives.size() - 1)});
+  emit(statement.node(), action::Collect{add_entry(program_->collectives, call)});
 }
 
 // The calls of a _coalescing_manager are alive at the same time, so they cannot share tensors.
@@ -105,8 +104,7 @@ void Lowering::lower_coalesced(const Statement& statement) {
       ++calls.count;
     }
   }
-  program_->coalesced.push_back(calls);
-  emit(statement.node(), action::Coalesce{static_cast<TableIndex>(program_->coalesced.size() - 1)});
+  emit(statement.node(), action::Coalesce{add_entry(program_->coalesced, calls)});
 }
 
 // Reads everything that does not concern tensors.
@@ -165,8 +163,7 @@ void Lowering::read_splits(const Statement& statement, Collective& call) {
   };
   Splits splits{sizes_in(output), sizes_in(input)};
   if (!splits.output.empty() || !splits.input.empty()) {  // as in torch, an empty list means equal parts
-    program_->splits.push_back(std::move(splits));
-    call.splits = static_cast<TableIndex>(program_->splits.size() - 1);
+    call.splits = add_entry(program_->splits, std::move(splits));
   }
 }
 

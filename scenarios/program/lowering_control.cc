@@ -45,17 +45,16 @@ void Lowering::lower_loop(const Statement& statement, const Loop& loop, std::str
     read_.error(statement.head(),
                 fmt::format("\"{}\" already means something else; use another name", variable));
   }
-  const std::size_t level = 2 * loops_.size();
+  const std::size_t level = 2 * breaks_.size();
   while (loop_slots_->size() < level + 2) {
     loop_slots_->push_back(names_.add_variable("loop"));
   }
   const SlotIndex counter = (*loop_slots_)[level];
   const SlotIndex bound = (*loop_slots_)[level + 1];
 
-  program_->loops.push_back(loop);
   const Address begin = here();
-  emit(node, action::LoopBegin{counter, bound, static_cast<TableIndex>(program_->loops.size() - 1), 0});
-  loops_.emplace_back();
+  emit(node, action::LoopBegin{counter, bound, add_entry(program_->loops, loop), 0});
+  breaks_.emplace_back();
   read_.scope().loops.emplace_back(variable, counter);
   if (const auto body = require(statement, "do")) {
     lower_statements(*body);
@@ -64,21 +63,19 @@ void Lowering::lower_loop(const Statement& statement, const Loop& loop, std::str
   emit(node, action::LoopNext{counter, bound, statement.rule().key == "for_each_input", begin + 1});
 
   at<action::LoopBegin>(begin).end = here();
-  for (Address jump : loops_.back().breaks) {
+  for (Address jump : breaks_.back()) {
     at<action::Jump>(jump).target = here();
   }
-  loops_.pop_back();
+  breaks_.pop_back();
 }
 
 void Lowering::lower_break(const Statement& statement) {
-  if (!statement.head().is(JsonType::boolean) || !statement.head().boolean()) {
-    read_.error(statement.head(), "write {\"break\": true}");
-  }
-  if (loops_.empty()) {
+  require_true(statement);
+  if (breaks_.empty()) {
     read_.error(statement.node(), "\"break\" is outside any loop");
     return;
   }
-  loops_.back().breaks.push_back(here());
+  breaks_.back().push_back(here());
   emit(statement.node(), action::Jump{});
 }
 
@@ -121,10 +118,10 @@ void Lowering::lower_branches(const Statement& statement) {
   for (Json list : statement.head().children()) {
     std::vector<SlotIndex> own_slots;  // threads run concurrently, so each has loops of its own
     std::vector<SlotIndex>* outer_slots = is_parallel ? std::exchange(loop_slots_, &own_slots) : loop_slots_;
-    std::vector<OpenLoop> outer_loops = std::exchange(loops_, {});
+    std::vector<std::vector<Address>> outer_breaks = std::exchange(breaks_, {});
     const Block block = lower_list(list);
     program_->branches[index].blocks.push_back(block);
-    loops_ = std::move(outer_loops);
+    breaks_ = std::move(outer_breaks);
     loop_slots_ = outer_slots;
   }
   in_thread_ = was_thread;
@@ -162,10 +159,8 @@ void Lowering::lower_join(const Statement& statement) {
               &ValueReader::flag);
   read_.given(statement.find("enable"), call.options.enable, &ValueReader::flag);
   read_.given(statement.find("kwargs"), call.options.kwargs, &ValueReader::kwargs);
-  program_->joins.push_back(std::move(call));
-
   const Address enter = here();
-  emit(statement.node(), action::EnterJoin{static_cast<TableIndex>(program_->joins.size() - 1), 0});
+  emit(statement.node(), action::EnterJoin{add_entry(program_->joins, std::move(call)), 0});
   if (const auto body = require(statement, "do")) {
     lower_statements(*body);
   }

@@ -36,8 +36,7 @@ GroupStatement Lowering::begin_group_call(const Statement& statement, GroupState
 }
 
 void Lowering::end_group_call(const Statement& statement, GroupStatement call) {
-  program_->group_statements.push_back(std::move(call));
-  emit(statement.node(), action::CallGroup{static_cast<TableIndex>(program_->group_statements.size() - 1)});
+  emit(statement.node(), action::CallGroup{add_entry(program_->group_statements, std::move(call))});
 }
 
 void Lowering::lower_new_group(const Statement& statement) {
@@ -130,12 +129,8 @@ void Lowering::lower_store(const Statement& statement) {
     call.amount = value ? read_.integer(*value) : Operand::of(1);
   }
   read_.given(statement.find("want"), call.want, &ValueReader::text);
-  if (const auto variable = statement.find("as")) {
-    const auto name = names_.find(read_.string(*variable, "a variable's name"));
-    call.variable = name ? name->slot : no_slot;
-  }
-  program_->store_statements.push_back(std::move(call));
-  emit(statement.node(), action::CallStore{static_cast<TableIndex>(program_->store_statements.size() - 1)});
+  read_.given(statement.find("as"), call.variable, &ValueReader::variable);
+  emit(statement.node(), action::CallStore{add_entry(program_->store_statements, std::move(call))});
 }
 
 }  // namespace rollcall::scenario

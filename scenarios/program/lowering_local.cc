@@ -36,20 +36,12 @@ void Lowering::lower_raise(const Statement& statement) {
   }
   const auto type = statement.find("type");
   const std::string_view type_name = type ? read_.string(*type, "an exception's type") : "RuntimeError";
-  TableIndex text = none;
-  if (message) {
-    text = read_.text(*message);
-  } else {
-    program_->texts.emplace_back();
-    text = static_cast<TableIndex>(program_->texts.size() - 1);
-  }
+  const TableIndex text = message ? read_.text(*message) : add_entry(program_->texts, Text());
   emit(statement.node(), action::Raise{read_.intern(type_name), text});
 }
 
 void Lowering::lower_exit(const Statement& statement) {
-  if (!statement.head().is(JsonType::boolean) || !statement.head().boolean()) {
-    read_.error(statement.head(), "write {\"exit\": true}");
-  }
+  require_true(statement);
   emit(statement.node(), action::Exit{});
 }
 
@@ -142,10 +134,7 @@ void Lowering::lower_event(const Statement& statement) {
 void Lowering::lower_item(const Statement& statement) {
   action::Item item;
   item.tensor = read_.tensor_name(statement.head());
-  if (const auto variable = statement.find("as")) {
-    const auto name = names_.find(read_.string(*variable, "a variable's name"));
-    item.variable = name ? name->slot : no_slot;
-  }
+  read_.given(statement.find("as"), item.variable, &ValueReader::variable);
   emit(statement.node(), item);
 }
 
@@ -155,8 +144,7 @@ void Lowering::lower_fill(const Statement& statement) {
     spec.value = read_.number(*value);
   }
   spec.creates = true;
-  program_->tensors.push_back(spec);
-  emit(statement.node(), action::Fill{static_cast<TableIndex>(program_->tensors.size() - 1)});
+  emit(statement.node(), action::Fill{add_entry(program_->tensors, spec)});
 }
 
 void Lowering::lower_add(const Statement& statement) {
@@ -204,9 +192,7 @@ void Lowering::lower_touch(const Statement& statement) {
 }
 
 void Lowering::lower_synchronize(const Statement& statement) {
-  if (!statement.head().is(JsonType::boolean) || !statement.head().boolean()) {
-    read_.error(statement.head(), "write {\"synchronize\": true}");
-  }
+  require_true(statement);
   program_->synchronizes = true;
   emit(statement.node(), action::Synchronize{});
 }

@@ -31,8 +31,7 @@ constexpr std::array<ObjectFunction, 6> object_functions{{
 }  // namespace
 
 void Lowering::lower_message(const Statement& statement) {
-  program_->messages.push_back(read_message(statement));
-  emit(statement.node(), action::Exchange{static_cast<TableIndex>(program_->messages.size() - 1)});
+  emit(statement.node(), action::Exchange{add_entry(program_->messages, read_message(statement))});
 }
 
 // A message's tensor is in use until the call has been waited for, so only those of blocking calls are
@@ -64,8 +63,7 @@ MessageCall Lowering::read_message(const Statement& statement) {
     if (call.blocks && in_thread_) {
       read_.error(*name, "the source of a receive inside \"parallel\" is not supported by this version");
     } else if (call.blocks) {
-      const auto variable = names_.find(read_.string(*name, "a variable's name"));
-      call.source = variable ? variable->slot : no_slot;
+      call.source = read_.variable(*name);
     } else {
       call.work = read_.work(*name);
     }
@@ -108,8 +106,7 @@ void Lowering::lower_batch(const Statement& statement) {
   }
   read_.given(statement.find("stream"), batch.stream, &ValueReader::stream);
   batch.label = read_label(statement);
-  program_->batches.push_back(batch);
-  emit(statement.node(), action::ExchangeBatch{static_cast<TableIndex>(program_->batches.size() - 1)});
+  emit(statement.node(), action::ExchangeBatch{add_entry(program_->batches, batch)});
 }
 
 void Lowering::lower_objects(const Statement& statement) {
@@ -147,8 +144,7 @@ void Lowering::lower_objects(const Statement& statement) {
     const auto name = names_.find(read_.string(*output, "the output's name"));
     call.output = name ? name->slot : no_slot;
   }
-  program_->object_calls.push_back(std::move(call));
-  emit(statement.node(), action::ExchangeObjects{static_cast<TableIndex>(program_->object_calls.size() - 1)});
+  emit(statement.node(), action::ExchangeObjects{add_entry(program_->object_calls, std::move(call))});
 }
 
 }  // namespace rollcall::scenario

@@ -55,10 +55,6 @@ std::vector<StageTensor> Lowering::read_input_args(const Json& object) {
   return tensors;
 }
 
-Block Lowering::lower_stage(const Json& object, std::string_view key) {
-  return lower_hook(object, key, false, false);
-}
-
 ObjectKind Lowering::lower_pipeline(const Json& object) {
   if (program_->stage == no_slot) {
     for (const char* name : {"stage", "microbatch"}) {
@@ -91,12 +87,12 @@ ObjectKind Lowering::lower_pipeline(const Json& object) {
   } catch (const Error& error) {
     read_.error(object, error.what());
   }
-  pipeline.forward = lower_stage(object, "forward");
-  pipeline.backward = lower_stage(object, "backward");
-  pipeline.backward_weight = lower_stage(object, "backward_weight");
-  pipeline.unshard = lower_stage(object, "unshard");
-  pipeline.reshard = lower_stage(object, "reshard");
-  pipeline.reduce_grad = lower_stage(object, "reduce_grad");
+  pipeline.forward = lower_part(object, "forward");
+  pipeline.backward = lower_part(object, "backward");
+  pipeline.backward_weight = lower_part(object, "backward_weight");
+  pipeline.unshard = lower_part(object, "unshard");
+  pipeline.reshard = lower_part(object, "reshard");
+  pipeline.reduce_grad = lower_part(object, "reduce_grad");
   return pipeline;
 }
 
@@ -250,8 +246,7 @@ void Lowering::lower_init_device_mesh(const Statement& statement) {
       mesh.flattened.push_back(std::move(one));
     }
   }
-  program_->meshes.push_back(std::move(mesh));
-  emit(statement.node(), action::InitMesh{static_cast<TableIndex>(program_->meshes.size() - 1)});
+  emit(statement.node(), action::InitMesh{add_entry(program_->meshes, std::move(mesh))});
 }
 
 }  // namespace rollcall::scenario

@@ -299,8 +299,7 @@ TableIndex Lowering::read_pass(const Statement& statement, TableIndex object) {
       pass.unused.push_back(read_part(node, object, names));
     }
   }
-  program_->passes.push_back(std::move(pass));
-  return static_cast<TableIndex>(program_->passes.size() - 1);
+  return add_entry(program_->passes, std::move(pass));
 }
 
 // Returns the place of a unit or a parameter among `parts`; reports an error if it is not there.

@@ -416,6 +416,13 @@ struct Instruction {
   TableIndex file = none;  // of Program::strings, if the statement names a source line
 };
 
+// Adds an entry to one of the Program's tables, and returns its place there.
+template <typename Entry>
+TableIndex add_entry(std::vector<Entry>& table, Entry entry) {
+  table.push_back(std::move(entry));
+  return static_cast<TableIndex>(table.size() - 1);
+}
+
 // The range of a loop.
 struct Loop {
   Operand first;

@@ -183,8 +183,7 @@ TableIndex ValueReader::shape(const Json& value) {
       return none;
     }
   }
-  program_.shapes.emplace_back(std::span<const std::int64_t>(sizes));
-  return static_cast<TableIndex>(program_.shapes.size() - 1);
+  return add_entry(program_.shapes, Shape(std::span<const std::int64_t>(sizes)));
 }
 
 std::vector<Operand> ValueReader::integers(const Json& value, std::string_view what) {
@@ -317,6 +316,11 @@ SlotIndex ValueReader::work(const Json& value) {
           names_.suggest_work(name));
   }
   return slot.value_or(no_slot);
+}
+
+SlotIndex ValueReader::variable(const Json& value) {
+  const auto name = names_.find(string(value, "a variable's name"));
+  return name ? name->slot : no_slot;
 }
 
 namespace {

@@ -39,11 +39,11 @@ struct ScenarioFacts {
 
 // The names that an expression may use at its position.
 struct NameScope {
-  bool in_hook = false;                                       // kwargs
-  bool in_post_hook = false;                                  // is_last_joiner
-  TableIndex handler = none;                                  // error, error_type: of this `try`
-  bool takes_list = false;                                    // peer
-  std::vector<std::pair<std::string_view, SlotIndex>> loops;  // loop variables, innermost last
+  bool in_hook = false;                                         // kwargs
+  bool in_post_hook = false;                                    // is_last_joiner
+  TableIndex handler = none;                                    // error, error_type: of this `try`
+  bool takes_list = false;                                      // peer
+  std::vector<std::pair<std::string_view, SlotIndex>> loops{};  // loop variables, innermost last
 };
 
 class ValueReader {
@@ -94,6 +94,8 @@ class ValueReader {
   SlotIndex made_group_named(const Json& at, std::string_view name);
   TableIndex object(const Json& value);
   SlotIndex work(const Json& value);
+  // A variable that the statement declares.
+  SlotIndex variable(const Json& value);
   SlotIndex stream(const Json& value);
   SlotIndex event(const Json& value);
   // A tensor to write, by its plain name.
