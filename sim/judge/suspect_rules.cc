@@ -95,18 +95,19 @@ bool may_have_left_out_other_end(const Side& a, const Side& b) {
   return next != nullptr && next->kind == (b.call->kind == OpKind::send ? OpKind::recv : OpKind::send);
 }
 
-using Rule = Opinion (*)(const Side& a, const Side& b);
+// Why a is at fault; empty if it is not.
+using Rule = std::string (*)(const Side& a, const Side& b);
 
 // b continues as it always did after the calls before, and a does not.
-Opinion breaks_habit(const Side& a, const Side& b) {
+std::string breaks_habit(const Side& a, const Side& b) {
   const bool is_about_message = is_point_to_point(b.call->kind) && !is_point_to_point(a.call->kind);
   if (is_about_message && !may_have_left_out_other_end(a, b)) {
     return {};
   }
   if (habit(b) > std::max(habit(a), made_elsewhere)) {
-    return {&a, fmt::format("{} pattern: in earlier steps {} next call was {}",
-                            with_verb(a.ranks, "breaks its", "break their"),
-                            is_plural(a.ranks) ? "their" : "its", name_of(*b.call))};
+    return fmt::format("{} pattern: in earlier steps {} next call was {}",
+                       with_verb(a.ranks, "breaks its", "break their"), is_plural(a.ranks) ? "their" : "its",
+                       name_of(*b.call));
   }
   return {};
 }
@@ -114,12 +115,11 @@ Opinion breaks_habit(const Side& a, const Side& b) {
 // ---- Rules about two sides that met with different calls. Each asks about `a`; both orders are tried. ----
 
 // a is at a vote that every step begins with, while b is still in the step: a has skipped something.
-Opinion votes_early(const Side& a, const Side& b) {
+std::string votes_early(const Side& a, const Side& b) {
   const bool votes = a.call->numel <= most_of_a_vote && a.call->kind != OpKind::barrier;
   if (votes && contains(a.before, *a.call) && !contains(b.before, *b.call)) {
-    return {&a, fmt::format("{} again at {}, which begins every step, and left out {}",
-                            with_verb(a.ranks, "is", "are"), name_of(*a.call, *b.call),
-                            name_of(*b.call, *a.call))};
+    return fmt::format("{} again at {}, which begins every step, and left out {}",
+                       with_verb(a.ranks, "is", "are"), name_of(*a.call, *b.call), name_of(*b.call, *a.call));
   }
   return {};
 }
@@ -127,76 +127,75 @@ Opinion votes_early(const Side& a, const Side& b) {
 // a makes a kind of call that it has not made before, that carries hardly any data, and that b never makes: a is on a
 // path of its own. If no call follows on either side, the programs were recorded up to here, and b may make a's call
 // next.
-Opinion takes_own_path(const Side& a, const Side& b) {
+std::string takes_own_path(const Side& a, const Side& b) {
   const bool looks_ahead = !a.after.empty() || !b.after.empty();
   if (looks_ahead && a.call->kind != b.call->kind && is_on_own_path(a) && has_kind(b.before, b.call->kind) &&
       !contains(b.after, *a.call)) {
-    return {&a,
-            fmt::format("{} on a path of {} own: no rank called {} before", with_verb(a.ranks, "is", "are"),
-                        is_plural(a.ranks) ? "their" : "its", to_string(a.call->kind))};
+    return fmt::format("{} on a path of {} own: no rank called {} before", with_verb(a.ranks, "is", "are"),
+                       is_plural(a.ranks) ? "their" : "its", to_string(a.call->kind));
   }
   return {};
 }
 
 // a is the root of a call that distributes or collects something small, and the others never make it: rank 0 acts
 // alone.
-Opinion is_root_alone(const Side& a, const Side& b) {
+std::string is_root_alone(const Side& a, const Side& b) {
   const bool is_small = a.call->numel <= most_of_a_message;
   if (a.call->is_root && is_small && a.call->kind != b.call->kind && !contains(b.after, *a.call)) {
-    return {&a, fmt::format("{} the root of {}, and no other rank calls it", with_verb(a.ranks, "is", "are"),
-                            name_of(*a.call))};
+    return fmt::format("{} the root of {}, and no other rank calls it", with_verb(a.ranks, "is", "are"),
+                       name_of(*a.call));
   }
   return {};
 }
 
 // b waits in a barrier for a to get there, and a does something else first.
-Opinion keeps_barrier_waiting(const Side& a, const Side& b) {
+std::string keeps_barrier_waiting(const Side& a, const Side& b) {
   if (b.call->kind == OpKind::barrier && contains(a.after, *b.call) && !contains(b.after, *a.call)) {
-    return {&a, fmt::format("{} {} before the barrier that the others are in",
-                            with_verb(a.ranks, "makes", "make"), name_of(*a.call))};
+    return fmt::format("{} {} before the barrier that the others are in", with_verb(a.ranks, "makes", "make"),
+                       name_of(*a.call));
   }
   return {};
 }
 
 // b will still make a's call, but a will never make b's: a has left something out.
-Opinion is_ahead(const Side& a, const Side& b) {
+std::string is_ahead(const Side& a, const Side& b) {
   if (contains(b.after, *a.call) && !contains(a.after, *b.call)) {
-    return {&a, fmt::format("{} ahead: {} {} without {}", with_verb(a.ranks, "is", "are"),
-                            is_plural(a.ranks) ? "they reached" : "it reached", name_of(*a.call, *b.call),
-                            name_of(*b.call, *a.call))};
+    return fmt::format("{} ahead: {} {} without {}", with_verb(a.ranks, "is", "are"),
+                       is_plural(a.ranks) ? "they reached" : "it reached", name_of(*a.call, *b.call),
+                       name_of(*b.call, *a.call));
   }
   return {};
 }
 
 // a repeats a call that it made before, and b is at a new one: a went around its loop without it.
-Opinion went_round(const Side& a, const Side& b) {
+std::string went_round(const Side& a, const Side& b) {
   if (contains(a.before, *a.call) && !contains(b.before, *b.call)) {
-    return {&a, fmt::format("{} {} without {}", with_verb(a.ranks, "repeats", "repeat"),
-                            name_of(*a.call, *b.call), name_of(*b.call, *a.call))};
+    return fmt::format("{} {} without {}", with_verb(a.ranks, "repeats", "repeat"), name_of(*a.call, *b.call),
+                       name_of(*b.call, *a.call));
   }
   return {};
 }
 
 // Values are promoted to wider types by accident, hardly ever to narrower ones.
-Opinion is_wider(const Side& a, const Side& b) {
+std::string is_wider(const Side& a, const Side& b) {
   const auto width = [](const ProgramCall& call) {
     const auto dtype = parse_dtype(call.dtype);
     return dtype ? size_of(*dtype) : 0;
   };
   if (a.call->kind == b.call->kind && a.call->numel == b.call->numel && width(*a.call) > width(*b.call)) {
-    return {&a, fmt::format("{} the wider type, as promotion does", with_verb(a.ranks, "has", "have"))};
+    return fmt::format("{} the wider type, as promotion does", with_verb(a.ranks, "has", "have"));
   }
   return {};
 }
 
 // Neither will make the other's call, and a's is too small to be part of a step: a flag or a name, on a path of its
 // own.
-Opinion stays_away(const Side& a, const Side& b) {
+std::string stays_away(const Side& a, const Side& b) {
   const bool apart = !contains(a.after, *b.call) && !contains(b.after, *a.call);
   if (apart && !a.before.empty() && a.call->numel <= most_of_a_vote && b.call->numel > most_of_a_message &&
       a.call->kind != OpKind::barrier) {
-    return {&a, fmt::format("{} at a call of {}, the other in the middle of a step",
-                            with_verb(a.ranks, "is", "are"), elements(a.call->numel))};
+    return fmt::format("{} at a call of {}, the other in the middle of a step",
+                       with_verb(a.ranks, "is", "are"), elements(a.call->numel));
   }
   return {};
 }
@@ -205,25 +204,25 @@ Opinion stays_away(const Side& a, const Side& b) {
 
 // Only one side waits in a message; the other is in a call that all ranks make. A receiver should not wait for a
 // message that no rank sends; a message that is sent has to be received.
-Opinion has_no_other_end(const Side& a, const Side& b) {
+std::string has_no_other_end(const Side& a, const Side& b) {
   if (is_point_to_point(a.call->kind) == is_point_to_point(b.call->kind)) {
     return {};
   }
   if (a.call->kind == OpKind::recv) {
-    return {&a, fmt::format("{} a message that no rank sends", with_verb(a.ranks, "waits for", "wait for"))};
+    return fmt::format("{} a message that no rank sends", with_verb(a.ranks, "waits for", "wait for"));
   }
   if (b.call->kind == OpKind::send) {
-    return {&a, fmt::format("{} receive what {}", with_verb(a.ranks, "does not", "do not"),
-                            with_verb(b.ranks, "sends", "send"))};
+    return fmt::format("{} receive what {}", with_verb(a.ranks, "does not", "do not"),
+                       with_verb(b.ranks, "sends", "send"));
   }
   return {};
 }
 
 // b will never make a's call, but a would still make b's: a makes an extra call.
-Opinion makes_extra_call(const Side& a, const Side& b) {
+std::string makes_extra_call(const Side& a, const Side& b) {
   if (!contains(b.after, *a.call) && contains(a.after, *b.call)) {
-    return {&a, fmt::format("{} alone in {}: it is in no other rank's program here",
-                            with_verb(a.ranks, "is", "are"), name_of(*a.call))};
+    return fmt::format("{} alone in {}: it is in no other rank's program here",
+                       with_verb(a.ranks, "is", "are"), name_of(*a.call));
   }
   return {};
 }
@@ -239,21 +238,21 @@ std::optional<std::int64_t> step_of(std::string_view label) {
 }
 
 // By the numbers in their labels, a is in a later step than b.
-Opinion is_in_later_step(const Side& a, const Side& b) {
+std::string is_in_later_step(const Side& a, const Side& b) {
   const auto mine = step_of(a.call->label);
   const auto other = step_of(b.call->label);
   if (mine && other && *mine > *other) {
-    return {&a, fmt::format("{} already in {}, the others are still in {}", with_verb(a.ranks, "is", "are"),
-                            a.call->label, b.call->label)};
+    return fmt::format("{} already in {}, the others are still in {}", with_verb(a.ranks, "is", "are"),
+                       a.call->label, b.call->label);
   }
   return {};
 }
 
 // b makes or ends a group, which every member has to do, and a does something else.
-Opinion shirks_group_call(const Side& a, const Side& b) {
+std::string shirks_group_call(const Side& a, const Side& b) {
   if (is_about_groups(b.call->kind) && !is_about_groups(a.call->kind)) {
-    return {&a, fmt::format("{} call {}, which every member has to call",
-                            with_verb(a.ranks, "does not", "do not"), name_of(*b.call))};
+    return fmt::format("{} call {}, which every member has to call", with_verb(a.ranks, "does not", "do not"),
+                       name_of(*b.call));
   }
   return {};
 }
@@ -267,10 +266,10 @@ constexpr std::array<Rule, 5> cycle_rules{breaks_habit, has_no_other_end, shirks
 // Returns the opinion of the first rule that finds fault with one side and not with the other.
 Opinion ask(std::span<const Rule> rules, const Side& a, const Side& b) {
   for (const Rule rule : rules) {
-    const Opinion about_a = rule(a, b);
-    const Opinion about_b = rule(b, a);
-    if ((about_a.side != nullptr) != (about_b.side != nullptr)) {
-      return about_a.side != nullptr ? about_a : about_b;
+    const std::string about_a = rule(a, b);
+    const std::string about_b = rule(b, a);
+    if (about_a.empty() != about_b.empty()) {
+      return about_a.empty() ? Opinion{&b, about_b} : Opinion{&a, about_a};
     }
   }
   return {};

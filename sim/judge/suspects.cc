@@ -43,8 +43,6 @@ std::optional<Side> side_of(const std::vector<RankProgram>& programs, const Rank
   return std::nullopt;
 }
 
-bool is_message_op(const std::string& op) { return op == "send" || op == "recv"; }
-
 // ---- The verdicts ----
 
 // The data is what the root sends: a rank that expects something else is wrong. The same goes for a receiver.
@@ -52,7 +50,7 @@ bool suspect_receivers(Mismatch& mismatch) {
   Finding& finding = mismatch.finding;
   const Call& first = mismatch.variants.front().call;
   RankSet receivers;
-  if (is_message_op(first.op)) {
+  if (first.op == "send" || first.op == "recv") {
     for (const Variant& variant : mismatch.variants) {
       if (variant.call.op == "recv") {
         receivers.insert(variant.ranks);
