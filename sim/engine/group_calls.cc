@@ -108,7 +108,6 @@ Interruptions GroupCalls::advance() {
   if (!std::exchange(creations_moved_, false)) {
     return failed;
   }
-  std::vector<std::int64_t> complete;
   for (auto& [seq, creation] : creations_) {
     Slot& slot = *matcher(world_group, Channel::new_group).find(seq);
     const Time end = run_.now + run_.host_cost.of(OpKind::new_group, word_bytes, run_.options.world_size);
@@ -122,12 +121,9 @@ Interruptions GroupCalls::advance() {
     }
     if (creation.is_complete()) {
       close({world_group, Channel::new_group, seq});
-      complete.push_back(seq);
     }
   }
-  for (const std::int64_t seq : complete) {
-    creations_.erase(seq);
-  }
+  std::erase_if(creations_, [](const auto& each) { return each.second.is_complete(); });
   return failed;
 }
 

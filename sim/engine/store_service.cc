@@ -24,15 +24,9 @@ void StoreService::serve_all() {
     run_.options.decisions->kept_order();
   }
   while (moved_) {
-    moved_ = false;
-    for (auto request = requests_.begin(); request != requests_.end();) {
-      if (serve(request->first, *request->second)) {
-        moved_ = true;
-        request = requests_.erase(request);
-      } else {
-        ++request;
-      }
-    }
+    const std::size_t served =
+        std::erase_if(requests_, [this](const auto& each) { return serve(each.first, *each.second); });
+    moved_ = served > 0;
   }
 }
 
