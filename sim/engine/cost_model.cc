@@ -23,6 +23,11 @@ std::int64_t millionths(double share) { return static_cast<std::int64_t>(share *
 // Keeps a program whose sizes never repeat from filling the memory.
 constexpr std::size_t most_known = 4096;
 
+std::string microseconds(double time) {
+  const Duration tenths = (cost::to_duration(time) + 50) / 100;
+  return fmt::format("{}.{}us", tenths / 10, tenths % 10);
+}
+
 }  // namespace
 
 Duration UniformCost::of(OpKind kind, std::int64_t bytes, Rank members) const {
@@ -102,15 +107,6 @@ cost::Demand NcclCost::demand_of(const Op& op, const GroupMembers& members) {
   const Answer& answer = ask(op, members);
   return {&members.ranks, &group_of(members).nics, answer.port_share, answer.nic_share, answer.channels};
 }
-
-namespace {
-
-std::string microseconds(double time) {
-  const Duration tenths = (cost::to_duration(time) + 50) / 100;
-  return fmt::format("{}.{}us", tenths / 10, tenths % 10);
-}
-
-}  // namespace
 
 std::string NcclCost::interval_of(const Op& op, const GroupMembers& members) {
   if (!with_residuals_) {

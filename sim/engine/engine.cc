@@ -81,7 +81,7 @@ GroupId Engine::add_group(const std::string& name, RankList ranks, Duration time
 }
 
 void Engine::make_ranks() {
-  const auto ranks = static_cast<std::size_t>(run_.options.world_size);
+  const std::size_t ranks = run_.ranks();
   contexts_.resize(ranks);
   run_.status.resize(ranks);
   ended_at_.resize(ranks);

@@ -24,7 +24,7 @@ constexpr std::size_t launches_min = 8;
 
 void Engine::make_devices() {
   if (run_.queues_calls) {
-    const auto ranks = static_cast<std::size_t>(run_.options.world_size);
+    const std::size_t ranks = run_.ranks();
     devices_.reserve(ranks);
     for (std::size_t rank = 0; rank < ranks; ++rank) {
       devices_.emplace_back(run_.options.comm_slots);

@@ -19,6 +19,20 @@ bool any_of(const Evidence& evidence, const RankSet& ranks, bool (RankStatus::*t
                              [&](Rank rank) { return (evidence.status_of(rank).*test)(); });
 }
 
+// The rank that has deleted one of the keys that a rank waits for.
+std::optional<std::pair<Rank, std::string>> deleter_for(const Evidence& evidence, Rank waiting) {
+  const RankStatus& status = evidence.status_of(waiting);
+  if (evidence.key_deleters == nullptr || status.channel != Channel::store) {
+    return std::nullopt;  // it receives from anyone, and nobody is left to send
+  }
+  for (const std::string& key : evidence.store_wait(status.seq).keys) {
+    if (const auto found = evidence.key_deleters->find(key); found != evidence.key_deleters->end()) {
+      return std::pair(found->second, key);
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Verdict judge_stale_key(const Evidence& evidence) {
@@ -89,24 +103,6 @@ Verdict judge_leaks(const Evidence& evidence) {
   word_leaks(evidence, leak.finding);
   return leak;
 }
-
-namespace {
-
-// The rank that has deleted one of the keys that a rank waits for.
-std::optional<std::pair<Rank, std::string>> deleter_for(const Evidence& evidence, Rank waiting) {
-  const RankStatus& status = evidence.status_of(waiting);
-  if (evidence.key_deleters == nullptr || status.channel != Channel::store) {
-    return std::nullopt;  // it receives from anyone, and nobody is left to send
-  }
-  for (const std::string& key : evidence.store_wait(status.seq).keys) {
-    if (const auto found = evidence.key_deleters->find(key); found != evidence.key_deleters->end()) {
-      return std::pair(found->second, key);
-    }
-  }
-  return std::nullopt;
-}
-
-}  // namespace
 
 void blame_for_key(const Evidence& evidence, const BlockedSlot& slot, const RankSet& gone, Finding& finding) {
   const RankSet waiting = RankSet::of(slot.waiting);

@@ -8,6 +8,40 @@
 #include "sim/base/expects.h"
 
 namespace rollcall::check {
+namespace {
+
+// "0-1", "0-1; 2-3".
+std::string lists_text(const std::vector<std::vector<Rank>>& lists) {
+  std::string text;
+  for (const std::vector<Rank>& ranks : lists) {
+    text += (text.empty() ? "" : "; ") + to_string(RankSet::of(ranks));
+  }
+  return text;
+}
+
+// Ranks blocked on other keys, or not at all.
+std::vector<Rank> possible_setters(const Evidence& evidence, const RankStatus& waiting) {
+  std::vector<Rank> ranks;
+  for (std::size_t rank = 0; rank < evidence.ranks.size(); ++rank) {
+    const RankStatus& status = evidence.ranks[rank];
+    const bool same_wait = status.waits() && status.channel == Channel::store &&
+                           evidence.store_wait(status.seq).keys == evidence.store_wait(waiting.seq).keys;
+    if (!same_wait) {
+      ranks.push_back(static_cast<Rank>(rank));
+    }
+  }
+  return ranks;
+}
+
+// The members of the group being made that have not arrived.
+std::vector<Rank> missing_members(const Evidence& evidence, const Slot& slot, const Op& op) {
+  std::vector<Rank> ranks;
+  std::ranges::copy_if(evidence.rank_lists[static_cast<std::size_t>(op.numel)].front(),
+                       std::back_inserter(ranks), [&](Rank rank) { return !slot.has(rank); });
+  return ranks;
+}
+
+}  // namespace
 
 Channel channel_of(OpKind kind) {
   switch (kind) {
@@ -31,19 +65,6 @@ const GroupMatcher* matcher_of(const Evidence& evidence, const RankStatus& statu
 const std::string& group_name(const Evidence& evidence, GroupId group) {
   return evidence.groups[group].members->name;
 }
-
-namespace {
-
-// "0-1", "0-1; 2-3".
-std::string lists_text(const std::vector<std::vector<Rank>>& lists) {
-  std::string text;
-  for (const std::vector<Rank>& ranks : lists) {
-    text += (text.empty() ? "" : "; ") + to_string(RankSet::of(ranks));
-  }
-  return text;
-}
-
-}  // namespace
 
 Call name_call(const Evidence& evidence, const Op& op, std::int64_t seq) {
   Call call;
@@ -92,32 +113,6 @@ Call name_waiting_call(const Evidence& evidence, Rank rank) {
   const RankStatus& status = evidence.status_of(rank);
   return name_call(evidence, waiting_op(evidence, status), status.seq);
 }
-
-namespace {
-
-// Ranks blocked on other keys, or not at all.
-std::vector<Rank> possible_setters(const Evidence& evidence, const RankStatus& waiting) {
-  std::vector<Rank> ranks;
-  for (std::size_t rank = 0; rank < evidence.ranks.size(); ++rank) {
-    const RankStatus& status = evidence.ranks[rank];
-    const bool same_wait = status.waits() && status.channel == Channel::store &&
-                           evidence.store_wait(status.seq).keys == evidence.store_wait(waiting.seq).keys;
-    if (!same_wait) {
-      ranks.push_back(static_cast<Rank>(rank));
-    }
-  }
-  return ranks;
-}
-
-// The members of the group being made that have not arrived.
-std::vector<Rank> missing_members(const Evidence& evidence, const Slot& slot, const Op& op) {
-  std::vector<Rank> ranks;
-  std::ranges::copy_if(evidence.rank_lists[static_cast<std::size_t>(op.numel)].front(),
-                       std::back_inserter(ranks), [&](Rank rank) { return !slot.has(rank); });
-  return ranks;
-}
-
-}  // namespace
 
 std::vector<Rank> awaited(const Evidence& evidence, const RankStatus& status) {
   if (status.channel == Channel::store) {

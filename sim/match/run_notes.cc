@@ -5,6 +5,14 @@
 #include "sim/base/expects.h"
 
 namespace rollcall::check {
+namespace {
+
+bool are_ends_of_one_message(const Op& a, const Op& b) {
+  return is_point_to_point(a.kind) && is_point_to_point(b.kind) && a.kind != b.kind && a.root == b.rank &&
+         a.rank == b.root && a.tag == b.tag;
+}
+
+}  // namespace
 
 void RunNotes::end(RankStatus& status, RankStatus::State state, const std::string& type,
                    const std::string& message) {
@@ -101,15 +109,6 @@ void RunNotes::give_up(Time at, Rank rank, const Message& message, Duration pati
     timeout_->op.tensors = {};
   }
 }
-
-namespace {
-
-bool are_ends_of_one_message(const Op& a, const Op& b) {
-  return is_point_to_point(a.kind) && is_point_to_point(b.kind) && a.kind != b.kind && a.root == b.rank &&
-         a.rank == b.root && a.tag == b.tag;
-}
-
-}  // namespace
 
 void RunNotes::note_late_call(Time at, const Op& op, std::int64_t seq) {
   if (!timeout_ || timeout_->op.group != op.group) {
