@@ -6,8 +6,6 @@
 // pair that disagrees in operation, shape or dtype; where stacks are recorded, the pairs before it
 // already come from different lines.
 
-#include <optional>
-
 #include "sim/diagnose/dump_waits.h"
 
 namespace rollcall::check {

@@ -6,7 +6,6 @@
 // serves all groups (TorchComms). Then calls are counted, and if a ring has lost its beginning, they are fitted
 // to those of the other members. record_id counts all groups together and says nothing about another rank.
 
-#include <optional>
 #include <span>
 #include <vector>
 

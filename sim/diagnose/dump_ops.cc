@@ -26,6 +26,28 @@ Comparison comparison_of(const std::string& op) {
   return op == "gather" || op == "scatter" ? Comparison::common : Comparison::everything;
 }
 
+// The shapes and dtypes, of inputs and outputs, that have to be equal on all ranks.
+struct ComparedParts {
+  std::vector<std::vector<std::int64_t>> inputs{};
+  std::vector<std::vector<std::int64_t>> outputs{};
+  std::vector<std::string> input_dtypes{};
+  std::vector<std::string> output_dtypes{};
+
+  friend auto operator<=>(const ComparedParts&, const ComparedParts&) = default;
+};
+
+ComparedParts compared_parts(const DumpCall& call) {
+  switch (comparison_of(call.op)) {
+    case Comparison::everything:
+      break;
+    case Comparison::common:
+      return {call.common_shapes(), {}, call.common_dtypes(), {}};
+    case Comparison::dtypes:
+      return {{}, {}, call.input_dtypes, call.output_dtypes};
+  }
+  return {call.inputs, call.outputs, call.input_dtypes, call.output_dtypes};
+}
+
 bool in_time(const DumpRecord& record) {
   const bool has_times = record.completed_ns != 0 && record.created_ns != 0 && record.timeout_ms != 0;
   return !has_times || record.completed_ns - record.created_ns < std::int64_t{record.timeout_ms} * 1'000'000;
@@ -200,46 +222,24 @@ bool has_root(const std::string& op) {
   constexpr std::array<std::string_view, 9> rooted = {
       "broadcast", "_broadcast_oop",        "reduce",        "_reduce_oop",        "gather",
       "scatter",   "broadcast_object_list", "gather_object", "scatter_object_list"};
-  return std::find(rooted.begin(), rooted.end(), op) != rooted.end();
+  return std::ranges::find(rooted, op) != rooted.end();
 }
 
 bool shapes_may_differ(const std::string& op) { return comparison_of(op) == Comparison::dtypes; }
 
 bool same_shapes(const DumpCall& a, const DumpCall& b) {
-  switch (comparison_of(a.op)) {
-    case Comparison::everything:
-      return a.inputs == b.inputs && a.outputs == b.outputs;
-    case Comparison::common:
-      return a.common_shapes() == b.common_shapes();
-    case Comparison::dtypes:
-      return true;
-  }
-  return true;
+  const ComparedParts one = compared_parts(a);
+  const ComparedParts other = compared_parts(b);
+  return one.inputs == other.inputs && one.outputs == other.outputs;
 }
 
 std::vector<std::uint64_t> agreement_tokens(const JobDump& job) {
-  using Shapes = std::vector<std::vector<std::int64_t>>;
-  using Dtypes = std::vector<std::string>;
-  using Key = std::tuple<std::string, Rank, Rank, Shapes, Shapes, Dtypes, Dtypes>;
+  using Key = std::tuple<std::string, Rank, Rank, ComparedParts>;
   std::map<Key, std::uint64_t> numbers;
   std::vector<std::uint64_t> tokens;
   tokens.reserve(job.calls.size());
   for (const DumpCall& call : job.calls) {
-    Key key{call.op, call.source, call.destination, {}, {}, {}, {}};
-    switch (comparison_of(call.op)) {
-      case Comparison::everything:
-        key = {call.op,      call.source,       call.destination,  call.inputs,
-               call.outputs, call.input_dtypes, call.output_dtypes};
-        break;
-      case Comparison::common:
-        std::get<3>(key) = call.common_shapes();
-        std::get<5>(key) = call.common_dtypes();
-        break;
-      case Comparison::dtypes:
-        std::get<5>(key) = call.input_dtypes;
-        std::get<6>(key) = call.output_dtypes;
-        break;
-    }
+    Key key{call.op, call.source, call.destination, compared_parts(call)};
     tokens.push_back(numbers.emplace(std::move(key), numbers.size() + 1).first->second);
   }
   return tokens;

@@ -9,7 +9,6 @@
 // not finish, or a cycle.
 
 #include <map>
-#include <optional>
 #include <tuple>
 #include <vector>
 

@@ -1,7 +1,6 @@
 #include "sim/report/timeline.h"
 
 #include <limits>
-#include <utility>
 
 #include "sim/base/expects.h"
 #include "sim/base/split_mix.h"
