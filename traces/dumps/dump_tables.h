@@ -1,8 +1,7 @@
 #pragma once
 
-// The calls, stacks, and groups of one or more dumps, each kept once. A table maps the bytes that identify a
-// thing
-// to its number; numbers follow the order of first use, not of a hash.
+// The calls, stacks, and groups of one or more dumps, each kept once. A table maps the bytes that identify a thing to
+// its number; numbers follow the order of first use, not of a hash.
 
 #include <cstdint>
 #include <string>

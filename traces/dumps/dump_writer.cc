@@ -237,9 +237,8 @@ class DumpWriter {
     return last;
   }
 
-  // The operations of a group are counted one by one, including the messages of a batch; the marker that
-  // closes a batch
-  // repeats the last number.
+  // The operations of a group are counted one by one, including the messages of a batch; the marker that closes a
+  // batch repeats the last number.
   std::int64_t operation_number(const DumpRecord& record) {
     std::int64_t& count = operations_[record.group];
     count += record.unrecorded;

@@ -7,8 +7,7 @@
 
 namespace rollcall::traces {
 
-// Returns the Flight Recorder's name for what a trace calls `name`: "all_reduce" for "allreduce",
-// "ALL_REDUCE" or
+// Returns the Flight Recorder's name for what a trace calls `name`: "all_reduce" for "allreduce", "ALL_REDUCE" or
 // "c10d::allreduce_". Empty for calls that move no data between ranks: "wait", "init". An unknown name is unchanged.
 std::string recorder_name(std::string_view name);
 

@@ -1,7 +1,6 @@
 #pragma once
 
-// Reads the recordings that the ranks of a real job left behind as one job: takes files and folders, returns
-// values
+// Reads the recordings that the ranks of a real job left behind as one job: takes files and folders, returns values
 // for the judge. formats.cc has the table of supported formats.
 
 #include <cstddef>

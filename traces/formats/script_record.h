@@ -74,8 +74,7 @@ struct ScriptEvent {
     touch,
     kernel,
     // Stream operations of the rank's GPU: switch to `stream`, record an event on it, or make it wait for an event or
-    // for
-    // another stream.
+    // for another stream.
     stream,
     record_event,
     wait_event,

@@ -8,9 +8,8 @@
 
 namespace rollcall::traces {
 
-// Reads whole files into memory that is reused for one file after the other. Files are read rather than
-// mapped:
-// if another process truncates a mapped file, reading it ends the program with a signal.
+// Reads whole files into memory that is reused for one file after the other. Files are read rather than mapped: if
+// another process truncates a mapped file, reading it ends the program with a signal.
 class FileBytes {
  public:
   static constexpr std::size_t bytes_max = std::size_t{1} << 30;  // unpacked

@@ -15,8 +15,7 @@ namespace {
 constexpr std::ptrdiff_t depth_max = 64;
 
 // Returns the position of the first bracket that leaves `depth` brackets open, or that closes one that was never
-// opened;
-// the text's size if there is none.
+// opened; the text's size if there is none.
 std::size_t bracket_to_depth(std::string_view text, std::ptrdiff_t depth) {
   std::ptrdiff_t open = 0;
   bool in_text = false;

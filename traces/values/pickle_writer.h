@@ -1,7 +1,6 @@
 #pragma once
 
-// Writes pickles as PyTorch writes them: protocol 2, texts kept once and referred to, everything else written
-// out
+// Writes pickles as PyTorch writes them: protocol 2, texts kept once and referred to, everything else written out
 // (torch/csrc/jit/serialization/pickler.cpp). Python loads them, and so does pickle.h.
 
 #include <cstdint>

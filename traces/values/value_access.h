@@ -1,7 +1,6 @@
 #pragma once
 
-// Accessors for the readers of recordings. A value that does not exist, or has another type, counts as
-// missing:
+// Accessors for the readers of recordings. A value that does not exist, or has another type, counts as missing:
 // recorders of other versions leave fields out, and hostile files put anything there.
 
 #include <optional>
@@ -20,9 +19,8 @@ constexpr Rank ranks_max = 1 << 24;
 
 // A number, including its form as a text in the pg_status of a JSON dump: "12".
 std::int64_t number_or(const Value* value, std::int64_t otherwise);
-// A count or a time: never negative, and small enough that the judge can add and subtract such numbers. Any
-// other value
-// counts as missing.
+// A count or a time: never negative, and small enough that the judge can add and subtract such numbers. Any other
+// value counts as missing.
 std::int64_t count_or(const Value* value, std::int64_t otherwise);
 // A number that may have a fraction.
 double real_or(const Value* value, double otherwise);

@@ -13,8 +13,7 @@ namespace rollcall::watch {
 
 namespace {
 
-// How many of the latest calls look() inspects. Asynchronous calls may be pending behind this many later
-// ones;
+// How many of the latest calls look() inspects. Asynchronous calls may be pending behind this many later ones;
 // inspecting more would not tell more.
 constexpr std::uint64_t looked_at_max = 512;
 

@@ -1,9 +1,8 @@
 #pragma once
 
 // Decides whether the job has stalled. It has if a rank waits and nothing has moved on any rank for longer than the
-// job's
-// own pauses were. A rank that is in no call but works (a checkpoint, a validation) is given more time; a process that
-// cannot move at all is given little. Pure: times and looks come from outside.
+// job's own pauses were. A rank that is in no call but works (a checkpoint, a validation) is given more time; a
+// process that cannot move at all is given little. Pure: times and looks come from outside.
 
 #include <cstdint>
 #include <map>

@@ -42,8 +42,7 @@ void write_to(const std::string& path, const std::string& shown,
 }
 
 // Called before the file gets its name: otherwise the name could outlive the contents if the machine goes down, and
-// some
-// file systems notice only here that they are full.
+// some file systems notice only here that they are full.
 void flush_to_disk(const std::string& path, const std::string& shown) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   const int failed = file < 0 || ::fsync(file) != 0 ? errno : 0;

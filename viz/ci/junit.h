@@ -1,8 +1,7 @@
 #pragma once
 
 // A test run as JUnit XML, in the dialect that GitLab, Jenkins, and the GitHub actions for tests all read: one suite,
-// the
-// file as a dotted path for the classname, and the reason both as an attribute and as text.
+// the file as a dotted path for the classname, and the reason both as an attribute and as text.
 //
 // A verdict other than the expected one is a failure; a file that is not a scenario, or a crash, is an error.
 

@@ -20,10 +20,9 @@ class Markup {
   // A start tag and nothing else: <meta>, <link>; in SVG "<path/>".
   Markup& single(std::string_view tag, Attributes attributes);
 
-  // Text between tags. Control characters and direction controls are written out; foreign scripts are
-  // isolated
-  // from the text around them; long words may be broken. Of a text longer than `text_length_max` characters, the
-  // rest is only counted.
+  // Text between tags. Control characters and direction controls are written out; foreign scripts are isolated from
+  // the text around them; long words may be broken. Of a text longer than `text_length_max` characters, the rest is
+  // only counted.
   Markup& text(std::string_view text);
   static constexpr std::size_t text_length_max = 1000;
   // The same without isolation and breaks, which SVG, <title>, and <textarea> do not support, cut to `limit`.

@@ -38,8 +38,7 @@ struct RankActivity {
   Intervals stuck;          // the part in calls that never returned
 };
 
-// The activities of the report's timeline, by rank. A call that never returned lasts until `end` and
-// transfers
+// The activities of the report's timeline, by rank. A call that never returned lasts until `end` and transfers
 // nothing. A message is all transfer: its span does not say whether its other end had arrived.
 std::vector<RankActivity> activities_of(const Report& report, Time end);
 

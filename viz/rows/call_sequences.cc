@@ -21,8 +21,7 @@ constexpr std::size_t rows_before = 3;
 constexpr std::size_t rows_after = 10;
 constexpr std::size_t window = 200;  // the number of calls after the common beginning that are compared
 
-// The properties that make two calls equal. Numbers are left out, because one missing call shifts all that
-// follow.
+// The properties that make two calls equal. Numbers are left out, because one missing call shifts all that follow.
 // Labels count only in the slot that is known to have paired calls that do not belong together.
 using Key = std::tuple<std::uint32_t, std::uint32_t, std::int64_t, Dtype, std::uint32_t, std::int64_t,
                        std::uint32_t, std::uint32_t>;
@@ -209,9 +208,8 @@ std::size_t index_of(const Story& story, const Timeline& timeline, const std::op
   return static_cast<std::size_t>(call - story.calls.begin());
 }
 
-// For each call of `other`, the index in `base` of the call that it pairs with, ascending; or empty. Computes
-// a longest
-// common subsequence, from the back, so that equal calls pair as early as possible.
+// For each call of `other`, the index in `base` of the call that it pairs with, ascending; or empty. Computes a
+// longest common subsequence, from the back, so that equal calls pair as early as possible.
 std::vector<std::optional<std::size_t>> aligned(const std::vector<std::uint32_t>& base,
                                                 const std::vector<std::uint32_t>& other) {
   std::vector<std::vector<std::uint32_t>> common(base.size() + 1,
@@ -247,8 +245,7 @@ struct Standing {
   std::optional<std::size_t> extra;
 };
 
-// Calls that pair are put next to their partner; the calls between them are put next to the first story's
-// other calls,
+// Calls that pair are put next to their partner; the calls between them are put next to the first story's other calls,
 // as far as there are any.
 std::vector<Standing> standings(const std::vector<std::optional<std::size_t>>& partners, std::size_t size) {
   std::vector<Standing> result(partners.size());

@@ -1,8 +1,7 @@
 #pragma once
 
-// Where the time of a run goes, rank by rank: computing, moving data, waiting for others. Computed
-// from a
-// timeline, so it says what the simulation did and needs no model of its own.
+// Where the time of a run goes, rank by rank: computing, moving data, waiting for others. Computed from a timeline, so
+// it says what the simulation did and needs no model of its own.
 
 #include <string>
 #include <vector>

@@ -1,8 +1,7 @@
 #pragma once
 
 // Finds ranks that do the same work. Collectives do not distinguish roles, but messages do: the stages of a pipeline
-// make
-// different calls, and each should be compared with the same stage of another pipeline.
+// make different calls, and each should be compared with the same stage of another pipeline.
 
 #include <cstddef>
 #include <cstdint>

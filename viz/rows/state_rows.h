@@ -19,8 +19,7 @@ struct RankState {
   bool is_culprit = false;
 };
 
-// Culprits first, the others by rank, without those of `skip`. If there are more than `most`, states with the
-// same
+// Culprits first, the others by rank, without those of `skip`. If there are more than `most`, states with the same
 // text are folded; 0: never.
 std::vector<RankState> rank_states(const Report& report, const RankSet& skip, std::size_t most);
 

@@ -22,8 +22,7 @@ std::string device_cell(const Call& call) { return call.device; }
 std::string label_cell(const Call& call) { return call.label; }
 std::string site_cell(const Call& call) { return call.site; }
 
-// Calls may come from different places without a fault, but they must ask for the same operation. Reduction
-// and root
+// Calls may come from different places without a fault, but they must ask for the same operation. Reduction and root
 // belong to the operation: if that differs already, they add nothing new.
 enum class Rule { must_agree, belongs_to_call, may_differ };
 

@@ -3,9 +3,8 @@
 // A report for a person: the terminal, a CI log. Who, what, and where in the first line; then where
 // every rank is, why, what to do, and the command that reproduces it.
 //
-// Newcomers to viz/ should start here: every file of this folder turns a Report into one kind of
-// output
-// and sees only the Report.
+// Newcomers to viz/ should start here: every file of this folder turns a Report into one kind of output and sees only
+// the Report.
 
 #include <string>
 

@@ -1,7 +1,6 @@
 #include "viz/traces/chrome_trace.h"
 
-// The format is Google's "Trace Event Format" document. Most of the rules follow from how
-// Perfetto's importer
+// The format is Google's "Trace Event Format" document. Most of the rules follow from how Perfetto's importer
 // (src/trace_processor/importers/json) treats it:
 //
 //   pid = rank, tid from 1        tid 0 in a process other than 0 is taken for another process

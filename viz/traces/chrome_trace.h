@@ -11,9 +11,8 @@
 
 namespace rollcall::viz {
 
-// Needs a report with a timeline. Streams its output: the memory it takes does not grow with the text. A
-// write
-// error shows in the stream's state.
+// Needs a report with a timeline. Streams its output: the memory it takes does not grow with the text. A write error
+// shows in the stream's state.
 void chrome_trace(const Report& report, std::ostream& out, const TraceOptions& options = {});
 
 }  // namespace rollcall::viz

@@ -1,7 +1,6 @@
 #include "viz/traces/kineto_trace.h"
 
-// The format that Holistic Trace Analysis needs (hta/common/trace_parser.py and the breakdown analyses), as
-// observed
+// The format that Holistic Trace Analysis needs (hta/common/trace_parser.py and the breakdown analyses), as observed
 // by running it:
 //
 //   "rank": 3 with a space         otherwise every file is taken for rank 0's
@@ -120,8 +119,7 @@ class RankFile {
     return end;
   }
 
-  // Writes the steps from number `next` on that begin by `time`; returns the number of the next one. A step
-  // lasts
+  // Writes the steps from number `next` on that begin by `time`; returns the number of the next one. A step lasts
   // until the next one begins, as torch.profiler's do, and the last step until `end`.
   std::size_t host_steps(const std::vector<StepMark>& steps, std::size_t next, Time time, Time end) {
     for (; next < steps.size() && steps[next].time <= time; ++next) {

@@ -20,8 +20,7 @@ struct TraceGroup {
   std::string ranks;  // "[0, 1]" as PyTorch writes it; empty for more than 30 members
 };
 
-// Indexed by the timeline's index of the group's name. Groups that the report does not list get the members
-// that the
+// Indexed by the timeline's index of the group's name. Groups that the report does not list get the members that the
 // timeline shows.
 std::vector<TraceGroup> trace_groups(const Report& report);
 

@@ -50,8 +50,7 @@ std::vector<TraceArrow> chosen_arrows(const Report& report, const TraceOptions& 
   return arrows;
 }
 
-// Truncated to microseconds, an arrow may end up on a slice's edge: it moves to the next microsecond inside,
-// and is
+// Truncated to microseconds, an arrow may end up on a slice's edge: it moves to the next microsecond inside, and is
 // removed if there is none.
 void move_to_microseconds(const std::vector<Span>& spans, std::vector<TraceArrow>& arrows) {
   std::erase_if(arrows, [&spans](TraceArrow& arrow) {
