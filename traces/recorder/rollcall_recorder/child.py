@@ -3,7 +3,6 @@
 import gc
 import os
 import runpy
-import socket
 import sys
 import threading
 import time
@@ -129,7 +128,7 @@ def _sleep_in(place):
     sleep, script = time.sleep, threading.get_ident()
 
     def sleep_everywhere(seconds):
-        if place.is_initialized and threading.get_ident() == script and place.is_own_process() and seconds > 0:
+        if place.is_initialized and threading.get_ident() == script and not place.is_forked and seconds > 0:
             place.answers.sleep(seconds)
         sleep(seconds)
 
@@ -170,13 +169,8 @@ def _print_traceback(error):
     while shown is not None and not is_users(shown.tb_frame.f_code.co_filename):
         shown = shown.tb_next
     told = traceback.TracebackException(type(error), error, shown or error.__traceback__)
-    for each in _chain(told):
+    each = told
+    while each is not None:
         each.stack[:] = [frame for frame in each.stack if not frame.filename.startswith(HERE)]
+        each = each.__cause__ or each.__context__
     print("".join(told.format()), end="", file=sys.stderr)
-
-
-def _chain(told):
-    """Yields an exception and the ones that caused it."""
-    while told is not None:
-        yield told
-        told = told.__cause__ or told.__context__

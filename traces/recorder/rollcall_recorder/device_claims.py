@@ -20,6 +20,8 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from .replacing import replace_in
+
 _CLAIM = "_rollcall_device"
 _CPU, _META = torch.device("cpu"), torch.device("meta")
 _BASE = torch.Tensor.__mro__[1]  # where C++ defines the attributes of torch.Tensor
@@ -45,11 +47,10 @@ def package_of(frame):
 class _Now(threading.local):
     """The state of one thread."""
 
-    def __init__(self):
-        self.current = 0  # the current device
-        self.device = None  # the device that the running function asked for
-        self.tensor = None  # the tensor that it moves
-        self.is_backward = False
+    current = 0  # the current device
+    asked = None  # the device that the running function asked for
+    tensor = None  # the tensor that it moves
+    is_backward = False  # gradients are where the forward pass has put them, so devices are not checked
 
 
 class Gpus:
@@ -61,7 +62,7 @@ class Gpus:
         self.was_asked_for = False
         self.is_used = False  # a tensor has been put on one
         self.last_used = None  # by a call: where tensors are that C++ makes for calls, such as DDP's buckets
-        self._now = _Now()
+        self.now = _Now()
 
     @property
     def count(self):
@@ -69,11 +70,11 @@ class Gpus:
 
     @property
     def current(self):
-        return self._now.current
+        return self.now.current
 
     @current.setter
     def current(self, index):
-        self._now.current = self.checked(index)
+        self.now.current = self.checked(index)
 
     def checked(self, index):
         if not 0 <= index < self.count:
@@ -99,40 +100,30 @@ class Gpus:
         if caller is None or package_of(caller) != "torch":
             self.asked_for()
 
-    @property
-    def asked(self):
-        """The device that the running function asked for, or None."""
-        return self._now.device
-
     def is_moving(self, tensor):
         """True if the tensor is being moved. The function mode sees our torch.Tensor.to only after it has called
         into C++."""
-        return self._now.tensor is tensor
+        return self.now.tensor is tensor
 
     def while_asked_for(self, device, function, arguments, named, tensor=None):
-        before = self._now.device, self._now.tensor
-        self._now.device, self._now.tensor = device, tensor
+        before = self.now.asked, self.now.tensor
+        self.now.asked, self.now.tensor = device, tensor
         try:
             return function(*arguments, **named)
         finally:
-            self._now.device, self._now.tensor = before
-
-    @property
-    def is_backward(self):
-        """True during backward: gradients are where the forward pass has put them, so devices are not checked."""
-        return self._now.is_backward
+            self.now.asked, self.now.tensor = before
 
     @contextlib.contextmanager
     def in_backward(self):
-        before, self._now.is_backward = self._now.is_backward, True
+        before, self.now.is_backward = self.now.is_backward, True
         try:
             yield
         finally:
-            self._now.is_backward = before
+            self.now.is_backward = before
 
     def device(self, asked, caller=None):
         """Returns the device that the script means: 1, "cuda", and torch.device("cuda", 1) may be the same. None
-        stays None. With `caller`, it may be torch itself that asks."""
+        stays None. `caller`: who asks, if it may be torch itself."""
         if asked is None:
             return None
         if isinstance(asked, int) and not isinstance(asked, bool):
@@ -141,7 +132,7 @@ class Gpus:
             asked = _raw_device(asked)
         if asked.type != "cuda":
             return _CPU if asked.type == "cpu" else asked  # "cpu:0" is where other tensors of the CPU are, too
-        self.asked_for() if caller is None else self.asked_for_by(caller)
+        self.asked_for_by(caller)
         return _raw_device("cuda", self.current if asked.index is None else self.checked(asked.index))
 
 
@@ -346,14 +337,14 @@ class _DispatchMode(TorchDispatchMode):
 def _place_of_results(function, arguments, named):
     """Returns the device of the results, or None if unknown, and the arguments, changed to ask for CPU memory
     instead of a GPU's."""
-    asked = named.get("device", _device_in(arguments))
+    asked = named.get("device", next((value for value in arguments if isinstance(value, _raw_device)), None))
     if asked is None:
         return _common_device(function, arguments, named), arguments, named
     if asked.type == "cuda":
         named = {**named, "device": _CPU} if "device" in named else named
         return _gpus.device(asked), tuple(_CPU if isinstance(value, _raw_device) else value for value in arguments), named
     # This is the memory's device: the script may have asked for a GPU.
-    place = _gpus.asked or (asked if asked.type != "cpu" else None)
+    place = _gpus.now.asked or (asked if asked.type != "cpu" else None)
     return (place if real(place) == asked else None), arguments, named
 
 
@@ -364,13 +355,6 @@ def _inner(operator, arguments):
         if isinstance(value, torch._ops.OpOverload):
             return value, arguments[index + 1:]
     raise NotImplementedError(f"rollcall: {operator} on a pretended GPU")
-
-
-def _device_in(arguments):
-    for value in arguments:
-        if isinstance(value, _raw_device):
-            return value
-    return None
 
 
 _NO_DISPATCH = torch.Tensor.__torch_dispatch__
@@ -388,7 +372,7 @@ def _common_device(function, arguments, named):
             scalar = scalar if scalar is not None and known.type == "cpu" else known
         elif place is None:
             place = known
-        elif known != place and not _gpus.is_backward and not _may_mix(function):
+        elif known != place and not _gpus.now.is_backward and not _may_mix(function):
             raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {place} "
                                f"and {known}! (in {_name_of(function)})")
     return place if place is not None or not is_known else scalar
@@ -417,13 +401,13 @@ def _may_mix(function):
 
 def device_of(tensor):
     """Returns the value of `tensor.device`."""
-    place = tensor.__dict__.get(_CLAIM)
+    place = claimed(tensor)
     if place is not None:
         return place
     place = _real_device(tensor)
     if not _gpus.is_used or place.type != "cpu":
         return place
-    in_bucket = _gpus.last_used if _gpus.is_backward else None  # of DDP, which a hook looks at
+    in_bucket = _gpus.last_used if _gpus.now.is_backward else None  # of DDP, which a hook looks at
     return in_bucket or _raw_device("cuda", _gpus.current)
 
 
@@ -571,13 +555,11 @@ def _replace_parse_to():
 def _replace_state():
     """Keeps our claims out of pickles, and out of parameters that accelerate makes with the attributes of others
     (big_modeling.py)."""
-    make = torch.nn.Parameter.__new__
 
-    @functools.wraps(make)
     def new(cls, *arguments, **named):
         return make(cls, *arguments, **{name: each for name, each in named.items() if not name.startswith("_rollcall_")})
 
-    torch.nn.Parameter.__new__ = new
+    make = replace_in(torch.nn.Parameter, "__new__", new)
     original = getattr(torch._utils, "_get_obj_state", None)
     if original is None:
         return

@@ -2,8 +2,6 @@
 
 import datetime
 import functools
-import importlib.abc
-import importlib.machinery
 import inspect
 import sys
 
@@ -13,6 +11,8 @@ import torch.distributed.distributed_c10d as c10d
 
 from . import call_site, device_claims, scripts_stores
 from .process_group import RecordingGroup
+from .replacing import replace_everywhere
+from .started import AtImport
 from .store import kind_of_store
 
 BACKEND = "rollcall"
@@ -21,19 +21,6 @@ NCCL_VERSION = (2, 21, 5)  # reported by torch without NCCL when a script or tor
 
 class ScriptError(Exception):
     """The script does something that cannot be recorded. The message says what to do instead."""
-
-
-def replace_everywhere(module, functions):
-    """Replaces functions of a module, by name, in the module itself and in all modules of torch that imported them
-    from it."""
-    originals = {name: getattr(module, name) for name in functions}
-    for name in functions:
-        setattr(module, name, functions[name])
-    for other in list(sys.modules.values()):
-        known = getattr(other, "__dict__", {})
-        if known.get("__name__", "").split(".")[0] == "torch":
-            for name in [name for name, original in originals.items() if known.get(name) is original]:
-                setattr(other, name, functions[name])
 
 
 def replace(name, function):
@@ -59,6 +46,17 @@ def replace_new_groups(made):
         return (group, *result[1:]) if isinstance(result, tuple) else group
 
     replace("_new_process_group_helper", helper)
+
+
+def note_uncaught(note):
+    """Calls `note(kind, error, trace)` for an exception that ends the script, before Python prints it."""
+    hook = sys.excepthook
+
+    def excepthook(*raised):
+        note(*raised)
+        hook(*raised)
+
+    sys.excepthook = excepthook
 
 
 def install(rank):
@@ -114,29 +112,15 @@ def _refuse_others():
         if row[0] in sys.modules:
             _refuse(sys.modules[row[0]], row)
         else:
-            sys.meta_path.insert(0, _AtImport(row))
+            sys.meta_path.insert(0, AtImport(row[0], functools.partial(_import_and_refuse, row)))
     if getattr(getattr(dist, "config", None), "use_torchcomms", False):
         _refusal("TorchComms")()
 
 
-class _AtImport(importlib.abc.MetaPathFinder):
-    """Patches a module when the script imports it, so that modules that most scripts never use are not imported for
-    them."""
-
-    def __init__(self, row):
-        self.row = row
-
-    def find_spec(self, name, path=None, target=None):
-        spec = importlib.machinery.PathFinder.find_spec(name, path) if name == self.row[0] else None
-        if spec is not None:
-            execute = spec.loader.exec_module
-
-            def execute_and_refuse(module):
-                execute(module)
-                _refuse(module, self.row)
-
-            spec.loader.exec_module = execute_and_refuse
-        return spec
+def _import_and_refuse(row, execute, module):
+    """Patches a module when the script imports it: most scripts never do."""
+    execute(module)
+    _refuse(module, row)
 
 
 def _refuse(module, row):
@@ -191,7 +175,8 @@ def _replace_helper(rank):
             made[0].bound_device_id = arguments.get("device_id")
             return made[0]
 
-        c10d.Backend._plugins[BACKEND.upper()] = _plugin(create)
+        plugins, name = c10d.Backend._plugins, BACKEND.upper()
+        plugins[name] = plugins[name]._replace(creator_fn=create, extended_api=False)
         arguments["backend"] = BACKEND
         for options in ("pg_options", "backend_options"):
             arguments.pop(options, None)
@@ -202,11 +187,6 @@ def _replace_helper(rank):
         return result
 
     replace("_new_process_group_helper", helper)
-
-
-def _plugin(create):
-    known = c10d.Backend._plugins[BACKEND.upper()]
-    return known._replace(creator_fn=create, extended_api=False)
 
 
 _DEVICES = {"gloo": ("cpu", "cuda"), "nccl": ("cuda",), "mpi": ("cpu",)}
@@ -266,7 +246,7 @@ def _replace_init(rank):
         rank.backend, rank.devices = requested, devices
         rank.answers.initialized(requested, timeout, is_eager)
         if is_another:
-            rank.answers.new_group(rank.world, list(range(rank.process_size)), timeout)
+            rank.answers.host_call()
         extra = {"timeout": timeout} if timeout is not None else {}
         shared = kind_of_store(rank)(rank)
         shared.begins_with(timeout if timeout is not None else _default_timeout(requested))
@@ -338,7 +318,7 @@ def _replace_new_group(rank):
                        is_on_gloo=is_on_gloo(rank.backend, *rest, **named), **_seconds(timeout))
         if is_local:
             rank.next_group = before
-        rank.answers.new_group(number, members, timeout)
+        rank.answers.host_call()
         return group
 
     original = replace("new_group", new_group)
@@ -371,7 +351,7 @@ def _replace_split_group(rank):
             members.sort()
         rank.host_call("split_group", number, members=members, caller=sys._getframe(1), parent=parent.number,
                        parts=split_ranks, **_seconds(timeout))
-        rank.answers.new_group(number, members, timeout)
+        rank.answers.host_call()
         if not own:
             return c10d.GroupMember.NON_GROUP_MEMBER if has_order else None
         before, rank.next_group = rank.next_group, number
@@ -411,7 +391,7 @@ def _replace_destroy(rank):
             number = rank.world if is_world else group.number
             rank.host_call("destroy_process_group", number, caller=sys._getframe(1))
             if number > 0:  # another world may follow the first one
-                rank.answers.destroy_group(number)
+                rank.answers.host_call()
         original(group)
         if is_world:
             rank.is_initialized = False

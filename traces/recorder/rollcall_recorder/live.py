@@ -263,14 +263,12 @@ def _replace_groups(process):
 
 def _note_the_end(record):
     raised = []
-    hook = sys.excepthook
 
-    def excepthook(kind, error, trace):
+    def note(kind, error, trace):
         raised.append(error)
         record.say({"end": "raised", **describe_error(error)})
-        hook(kind, error, trace)
 
-    sys.excepthook = excepthook
+    install.note_uncaught(note)
     atexit.register(lambda: None if raised else record.say({"end": "finished"}))
     _note_termination(record)
 

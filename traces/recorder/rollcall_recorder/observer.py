@@ -31,6 +31,7 @@ from .ring import native
 from .call_site import HERE, call_site, is_users
 from .live import METHODS, StandIn, pass_on
 from .process_group import Call, RecordingGroup, dtype_name
+from .replacing import replace_everywhere, replace_in
 
 _BEAT_S = 0.1
 _BEATS_PER_EXPECTATION = 5
@@ -465,7 +466,7 @@ def _wrap_callers_in_cpp(observer):
     for name in ("Reducer", "_broadcast_coalesced", "_verify_params_across_processes"):
         original = getattr(dist, name, None)
         if original is not None:
-            install.replace_everywhere(dist, {name: _given_passages(observer, original)})
+            replace_everywhere(dist, {name: _given_passages(observer, original)})
 
 
 def _given_passages(observer, original):
@@ -495,7 +496,8 @@ def _watch_new_groups(observer):
         ranks = [int(rank) for rank in arguments["global_ranks_in_group"]] or list(range(arguments["group_size"]))
         timeout = arguments.get("timeout")
         milliseconds = int(timeout.total_seconds() * 1000) if timeout is not None else 0
-        observer.add_group(group, ranks, int(arguments["group_rank"]), str(arguments.get("backend")).lower(), milliseconds)
+        own, backend = int(arguments["group_rank"]), str(arguments.get("backend")).lower()
+        observer.add_group(group, ranks, own, backend, milliseconds)
         _wrap_class(observer, type(group))
         _register_passage(observer, group)
         return group
@@ -525,7 +527,7 @@ def _hide_passages():
         group = original(name)
         return group.inner if isinstance(group, _Passage) else group
 
-    install.replace_everywhere(bindings, {"_resolve_process_group": functools.update_wrapper(resolve, original)})
+    replace_everywhere(bindings, {"_resolve_process_group": functools.update_wrapper(resolve, original)})
 
 
 _wrapped = set()
@@ -586,8 +588,6 @@ def _wrap_call_about_groups(observer, name):
 
 def _count_steps(observer):
     """Counts steps: every optimizer class gets a counter around `step` when its first object is made."""
-    original = torch.optim.Optimizer.__init__
-
     def counting(step):
         def counted(self, *arguments, **named):
             result = step(self, *arguments, **named)
@@ -605,12 +605,10 @@ def _count_steps(observer):
         if not hasattr(kind.step, "of_rollcall"):
             kind.step = counting(kind.step)
 
-    torch.optim.Optimizer.__init__ = functools.update_wrapper(init, original)
+    original = replace_in(torch.optim.Optimizer, "__init__", init)
 
 
 def _note_the_end(observer):
-    hook = sys.excepthook
-
     def note(kind, error, trace):
         if observer.ring is not None:
             observer.ring.ends(ring.RAISED)
@@ -620,15 +618,11 @@ def _note_the_end(observer):
             except OSError:
                 pass
 
-    def excepthook(kind, error, trace):
-        note(kind, error, trace)
-        hook(kind, error, trace)
-
     def ended():
         if observer.ring is not None and not os.path.exists(observer.path("error")):
             observer.ring.ends(ring.ENDED)
 
-    sys.excepthook = excepthook
+    install.note_uncaught(note)
     _note_errors_of_spawned(note)
     atexit.register(ended)
 
@@ -637,8 +631,7 @@ def _note_errors_of_spawned(note):
     """torch.multiprocessing.spawn catches what its processes raise, and no hook is called.
     (torch/multiprocessing/spawn.py)"""
     spawn = sys.modules.get("torch.multiprocessing.spawn")
-    original = getattr(spawn, "_wrap", None)
-    if original is None:
+    if not hasattr(spawn, "_wrap"):
         return
 
     def _wrap(function, *rest):
@@ -651,7 +644,7 @@ def _note_errors_of_spawned(note):
 
         return original(noted, *rest)
 
-    spawn._wrap = functools.update_wrapper(_wrap, original)
+    original = replace_in(spawn, "_wrap", _wrap)
 
 
 def install_observer(folder):

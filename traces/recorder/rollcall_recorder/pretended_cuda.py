@@ -17,7 +17,8 @@ import types
 import torch
 
 from . import batch_norm, device_claims
-from .install import NCCL_VERSION, replace_everywhere
+from .install import NCCL_VERSION
+from .replacing import replace_everywhere, replace_in
 
 _MEMORY = 80 * 1024**3
 _NAME = "NVIDIA A100-SXM4-80GB"  # has bfloat16, and no features of newer GPUs
@@ -86,9 +87,6 @@ def _cuda(gpus):
         if index >= 0:
             gpus.current = index
 
-    def current_device():
-        return gpus.current
-
     class device:
         """A context in which another device is current; -1 and None change nothing."""
 
@@ -138,7 +136,7 @@ def _cuda(gpus):
 
     answers = {
         "is_available": is_available, "device_count": device_count, "set_device": set_device,
-        "current_device": current_device, "device": device, "device_of": device_of, "_DeviceGuard": device,
+        "current_device": lambda: gpus.current, "device": device, "device_of": device_of, "_DeviceGuard": device,
         "_exchange_device": exchange_device, "_maybe_exchange_device": exchange_device,
         "memory_stats": lambda *_: collections.defaultdict(int), "memory_stats_as_nested_dict": lambda *_: {},
         "memory_snapshot": lambda *_: [], "initial_seed": lambda: torch.initial_seed(),
@@ -344,35 +342,27 @@ def _replace_profiler():
     import torch.profiler.profiler
 
     on_cpu, on_gpu = torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA
-    profiler = torch.profiler.profiler._KinetoProfile
-    begin = profiler.__init__
 
-    @functools.wraps(begin)
     def __init__(self, *arguments, **named):
         begin(self, *arguments, **named)
         self.activities = {activity for activity in self.activities if activity != on_gpu} or {on_cpu}
         if getattr(self, "use_device", None) == "cuda":
             self.use_device = None
 
-    profiler.__init__ = __init__
-    begin_autograds = torch.autograd.profiler.profile.__init__
-
-    @functools.wraps(begin_autograds)
     def init_autograds(self, *arguments, **named):
         named = {name: value for name, value in named.items() if name != "use_cuda"}
         if named.get("use_device") == "cuda":
             named["use_device"] = None
         begin_autograds(self, *arguments, **named)
 
-    torch.autograd.profiler.profile.__init__ = init_autograds
+    begin = replace_in(torch.profiler.profiler._KinetoProfile, "__init__", __init__)
+    begin_autograds = replace_in(torch.autograd.profiler.profile, "__init__", init_autograds)
 
 
 def _replace_attention():
     """Handles DTensors: the CPU's attention kernel has no sharding rule for them, but CUDA's has, which keeps heads
     and batches where they are. (torch/distributed/tensor/_ops/_matrix_ops.py)"""
-    functional = torch.nn.functional
-    original = getattr(functional, "scaled_dot_product_attention", None)
-    if original is None:
+    if not hasattr(torch.nn.functional, "scaled_dot_product_attention"):
         return
 
     def scaled_dot_product_attention(query, key, value, *arguments, **named):
@@ -381,7 +371,7 @@ def _replace_attention():
         local = original(query.to_local(), key.to_local(), value.to_local(), *arguments, **named)
         return type(query).from_local(local, query.device_mesh, query.placements, run_check=False)
 
-    functional.scaled_dot_product_attention = functools.update_wrapper(scaled_dot_product_attention, original)
+    original = replace_in(torch.nn.functional, "scaled_dot_product_attention", scaled_dot_product_attention)
 
 
 def _replace_buckets(gpus):
@@ -427,14 +417,11 @@ def _by_device(tensors):
 
 def _without_scaling():
     """Disables loss scaling, which torch 1.x does only on GPUs. A scale that is always 1 changes no call."""
-    scaler = torch.cuda.amp.GradScaler
-    original = scaler.__init__
 
-    @functools.wraps(original)
     def __init__(self, *arguments, **named):
         original(self, enabled=False)
 
-    scaler.__init__ = __init__
+    original = replace_in(torch.cuda.amp.GradScaler, "__init__", __init__)
 
 
 def _replace_default_types():
@@ -478,14 +465,12 @@ def _replace_generator():
 
 def _replace_load(gpus):
     """Loads tensors to the CPU, with a claim to the device that map_location names."""
-    original = torch.load
 
-    @functools.wraps(original)
     def load(file, map_location=None, *arguments, **named):
         target, plain = _target_of(gpus, map_location)
         return _claim_all(original(file, plain, *arguments, **named), target)
 
-    torch.load = load
+    original = replace_in(torch, "load", load)
     torch.UntypedStorage.cuda = lambda self, *_, **__: self
 
 
@@ -530,14 +515,11 @@ def _claim_all(value, target, seen=None):
     seen.add(id(value))
     if isinstance(value, torch.Tensor):
         device_claims.forget(value) if target is None else device_claims.claim(value, target)
-    elif isinstance(value, dict):
-        for each in value.values():
-            _claim_all(each, target, seen)
-    elif isinstance(value, (list, tuple)):
-        for each in value:
-            _claim_all(each, target, seen)
     elif isinstance(value, torch.nn.Module):
         _claim_all([*value.parameters(), *value.buffers()], target, seen)
+    elif isinstance(value, (dict, list, tuple)):
+        for each in value.values() if isinstance(value, dict) else value:
+            _claim_all(each, target, seen)
     return value
 
 

@@ -27,12 +27,12 @@ class Rank:
         self.process_size = world_size  # size of the world that this process was started for
         self.forget = None  # destroys a default group that its process has left behind
         self.batch = self.batch_held = None  # the calls of the current batch_isend_irecv
-        self.touches = Touches(record, device_claims.is_in_use)
+        self.touches = Touches(record)
         device_claims.look = self.touches.look
         self.kernels = None  # what its GPU computes, if that is recorded
         self._callers = set()  # the threads that have made calls
         self._keeps_values = keeps_values
-        self._is_forked = False
+        self.is_forked = False  # in a process that the rank has forked
         os.register_at_fork(after_in_child=self._becomes_forked)
 
     def begins_world(self, init, caller):
@@ -53,8 +53,8 @@ class Rank:
     def skips_process(self, size, caller):
         """Notes that the script starts ranks without this one: their world is a group that this rank is not in."""
         self.worlds += 1
-        members = list(range(size))
-        self.answers.new_group(self._another_world(members, caller), members, None)
+        self._another_world(list(range(size)), caller)
+        self.answers.host_call()
 
     def ends_process(self):
         """Destroys the default group, because the next process begins without one."""
@@ -74,17 +74,14 @@ class Rank:
     def _becomes_forked(self):
         """In a process that the rank has forked, a worker of a DataLoader say: the record and the answers are its
         parent's."""
-        self._is_forked = True
+        self.is_forked = True
         self.record.leave_to_parent()
         if self.answers is not None:
             self.answers.leave_to_parent(self.refuse_in_child)
 
-    def is_own_process(self):
-        return not self._is_forked
-
     def refuse_in_child(self):
         """Raises an error in a forked process."""
-        if self._is_forked:
+        if self.is_forked:
             raise RuntimeError(
                 f"rollcall: a process that rank {self.rank} forked calls torch.distributed; only the rank's own calls "
                 "can be recorded")

@@ -25,7 +25,7 @@ def _part_of_the_jobs_store(rank, real):
     class Part(kind_of_store(rank)):
         def __new__(cls, *positional, **named):
             """In a process that the rank has forked, creates a real one."""
-            return super().__new__(cls) if rank.is_own_process() else real(*positional, **named)
+            return real(*positional, **named) if rank.is_forked else super().__new__(cls)
 
     return Part
 

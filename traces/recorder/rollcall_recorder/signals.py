@@ -2,9 +2,10 @@
 never inside a call of torch's C++. Recorded calls are Python and would end halfway: handlers are put off until they are over.
 """
 
-import functools
 import signal
 import threading
+
+from .replacing import replace_in
 
 _depth = 0  # of recorded calls that the main thread is in; no other thread runs handlers
 _late = []  # what to run afterwards
@@ -14,14 +15,13 @@ def install():
     """Handlers that are set from now on can be put off."""
 
     def set_handler(number, handler):
-        return _of_script(originals[0](number, _Handler(handler) if callable(handler) else handler))
+        return _of_script(set_original(number, _Handler(handler) if callable(handler) else handler))
 
     def get_handler(number):
-        return _of_script(originals[1](number))
+        return _of_script(get_original(number))
 
-    originals = signal.signal, signal.getsignal
-    signal.signal = functools.update_wrapper(set_handler, originals[0])
-    signal.getsignal = functools.update_wrapper(get_handler, originals[1])
+    set_original = replace_in(signal, "signal", set_handler)
+    get_original = replace_in(signal, "getsignal", get_handler)
 
 
 class put_off:

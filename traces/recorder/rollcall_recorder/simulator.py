@@ -66,7 +66,7 @@ class SimulatedAnswers:
         self._before_saying = refuse
         self._create_locks()
 
-    def initialized(self, backend, timeout=None, is_eager=False):
+    def initialized(self, backend, timeout, is_eager):
         """Returns when every rank of the job has called init_process_group."""
         said = {} if timeout is None else {"timeout": timeout.total_seconds()}
         if is_eager:
@@ -120,16 +120,11 @@ class SimulatedAnswers:
     def source_of(self, call):
         return self._sources.get(id(call), call.peer)
 
-    def new_group(self, number, ranks, timeout):
-        self._host_call()
-
-    def _host_call(self, *_):
-        """Makes the last call described."""
+    def host_call(self):
+        """Makes the call about a group that was written down last."""
         with signals.put_off(), self._lock:
             self._describe()
             self._ask({"host": self._record.last_issued})
-
-    destroy_group = _host_call
 
     def ask_store(self, question):
         """Asks the store. Store calls are not in the record, so their errors are not recorded as a call's exception."""

@@ -4,6 +4,7 @@ that are spawned, or forked by a fork server, begin with a new Python, which is 
 Other programs that the script starts are left alone.
 """
 
+import functools
 import importlib.abc
 import importlib.util
 import multiprocessing.util
@@ -33,30 +34,29 @@ def install(count):
 
 def pretend(count):
     """Pretends GPUs once the process has imported torch: many never do."""
-    sys.meta_path.insert(0, _AfterTorch(count))
+
+    def import_torch(execute, module):
+        with hidden_gpus.hidden():
+            execute(module)
+            module.cuda.is_available()
+        from . import pretended_cuda
+
+        pretended_cuda.install(count)
+
+    sys.meta_path.insert(0, AtImport("torch", import_torch))
 
 
-class _AfterTorch(importlib.abc.MetaPathFinder):
-    """Finds torch as Python would, and pretends GPUs as soon as it is imported."""
+class AtImport(importlib.abc.MetaPathFinder):
+    """Finds a module as Python would, and calls `import_it(execute, module)` to import it."""
 
-    def __init__(self, count):
-        self._count = count
+    def __init__(self, name, import_it):
+        self._name, self._import_it = name, import_it
 
     def find_spec(self, name, path, target=None):
-        if name != "torch":
+        if name != self._name:
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
         if spec is not None:
-            execute = spec.loader.exec_module
-
-            def exec_module(module):
-                with hidden_gpus.hidden():
-                    execute(module)
-                    module.cuda.is_available()
-                from . import pretended_cuda
-
-                pretended_cuda.install(self._count)
-
-            spec.loader.exec_module = exec_module
+            spec.loader.exec_module = functools.partial(self._import_it, spec.loader.exec_module)
         return spec

@@ -11,6 +11,7 @@ import threading
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from . import device_claims
 from .call_site import call_site
 
 # Operations that change how a tensor sees its memory, but not the memory.
@@ -42,10 +43,10 @@ def of_recorder():
 
 
 class Touches:
-    """The touches of one rank. `has_mode`: returns whether another mode that sees every operation calls look()."""
+    """The touches of one rank."""
 
-    def __init__(self, record, has_mode):
-        self._record, self._has_mode = record, has_mode
+    def __init__(self, record):
+        self._record = record
         self._open = []  # [call, kind of its tensors, their memory], until the call is waited for or a use was noted
         self._mode = None
 
@@ -65,17 +66,15 @@ class Touches:
         if call.handle is None or not parts:
             return
         self._open.append((call, parts))
-        if self._mode is None and not self._has_mode():
+        if self._mode is None and not device_claims.is_in_use():  # otherwise its mode calls look()
             self._mode = _Mode(self)
             self._mode.__enter__()
 
     def end(self, call):
         """Called when the call has been waited for."""
-        if self._open:
-            self._open = [entry for entry in self._open if entry[0] is not call]
-            self._leave()
-
-    def _leave(self):
+        if not self._open:
+            return
+        self._open = [entry for entry in self._open if entry[0] is not call]
         if self._mode is not None and not self._open and _is_innermost(self._mode):
             self._mode.__exit__(None, None, None)
             self._mode = None

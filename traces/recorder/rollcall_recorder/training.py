@@ -9,7 +9,6 @@ before the first step and at the end, and for each DDP model {"ranks": [0, 1], "
 
 import contextlib
 import hashlib
-import functools
 import importlib
 import sys
 
@@ -17,6 +16,7 @@ import torch
 import torch.distributed as dist
 
 from .call_site import call_site
+from .replacing import replace_in
 from .simulator import flat_bytes
 
 
@@ -69,12 +69,8 @@ class Training:
 
 def _parameters_of(optimizers):
     """Returns each parameter once, in the order of the optimizers' groups."""
-    known = {}
-    for optimizer in optimizers:
-        for group in optimizer.param_groups:
-            for parameter in group["params"]:
-                known.setdefault(id(parameter), parameter)
-    return list(known.values())
+    return list({id(parameter): parameter for optimizer in optimizers for group in optimizer.param_groups
+                 for parameter in group["params"]}.values())
 
 
 def _digest_of(parameters):
@@ -113,20 +109,17 @@ def watched(record, kernels=None):
 
 
 def _note_replicas(note):
-    model = torch.nn.parallel.DistributedDataParallel
-    construct, register = model.__init__, model.register_comm_hook
-
-    @functools.wraps(construct)
     def __init__(self, *arguments, **named):
         construct(self, *arguments, **named)
         note(self)
 
-    @functools.wraps(register)
     def register_comm_hook(self, state, hook):
         register(self, state, hook)
         self._rollcall_hooks += [type(state).__name__, getattr(hook, "__name__", "")]
 
-    model.__init__, model.register_comm_hook = __init__, register_comm_hook
+    model = torch.nn.parallel.DistributedDataParallel
+    construct = replace_in(model, "__init__", __init__)
+    register = replace_in(model, "register_comm_hook", register_comm_hook)
 
 
 def _call_before_steps(note):
