@@ -14,35 +14,17 @@ def all_gather(call):
         _check_sizes(inputs, outputs, size)
     if len(inputs) < 2:
         return call
-    call.given, packed = _packed([_bytes_of(tensor) for tensor in inputs] if _are_mixed(inputs) else inputs, 1)
-    call.filled = [call.given[0].new_empty(size * call.given[0].numel())]
-
-    def unpack():
-        parts = packed(call.filled[0].view(size, -1))
-        for output, part in zip(outputs, parts):
-            output.copy_(part.contiguous().view(output.dtype).reshape(output.shape))
-
-    call.unpack = unpack
-    return call
+    return _packed(call, [_bytes_of(tensor) for tensor in inputs] if _are_mixed(inputs) else inputs, 1, size)
 
 
 @touches.of_recorder()
 def reduce_scatter(call):
-    inputs, outputs, size = call.given, call.filled, call.group.size()
+    inputs = call.given
     if len(inputs) < 2:
         return call
     if _are_mixed(inputs):
         raise RuntimeError("rollcall: reductions of several types in one call are not recorded")
-    call.given, packed = _packed(inputs, size)
-    call.filled = [call.given[0].new_empty(call.given[0].numel() // size)]
-
-    def unpack():
-        parts = packed(call.filled[0].view(1, -1))
-        for output, part in zip(outputs, parts):
-            output.copy_(part.reshape(output.shape))
-
-    call.unpack = unpack
-    return call
+    return _packed(call, inputs, call.group.size(), 1)
 
 
 def _check_sizes(inputs, outputs, size):
@@ -66,8 +48,16 @@ def _bytes_of(tensor):
     return tensor.detach().contiguous().reshape(-1).view(torch.uint8)
 
 
-def _packed(tensors, rows):
-    """Returns one tensor with a part of each in every row, and a function that splits these rows again."""
-    parts = [tensor.detach().reshape(rows, -1) for tensor in tensors]
-    widths = [part.shape[1] for part in parts]
-    return [torch.cat(parts, 1).reshape(-1)], lambda table: table.split(widths, 1)
+def _packed(call, tensors, rows, rows_filled):
+    """Returns the call with one tensor that has a part of each in every row, and one that is filled with such rows."""
+    parts, outputs = [tensor.detach().reshape(rows, -1) for tensor in tensors], call.filled
+    table = torch.cat(parts, 1)
+    call.given, call.filled = [table.reshape(-1)], [table.new_empty(rows_filled * table.shape[1])]
+
+    def unpack():
+        columns = call.filled[0].view(rows_filled, -1).split([part.shape[1] for part in parts], 1)
+        for output, column in zip(outputs, columns):
+            output.copy_(column.contiguous().view(output.dtype).reshape(output.shape))
+
+    call.unpack = unpack
+    return call

@@ -11,7 +11,7 @@ import sys
 import torch
 from torch.overrides import TorchFunctionMode
 
-from .call_site import call_site, is_users
+from .call_site import call_site
 
 _MARK = "_rollcall_received"
 _READS = frozenset(

@@ -357,11 +357,6 @@ def _elements(tensor):
     return count if tensor.numel() else 0
 
 
-_sizes = {}
-
-
+@functools.lru_cache(maxsize=None)
 def _size_of(dtype):
-    size = _sizes.get(dtype)
-    if size is None:
-        size = _sizes[dtype] = torch.empty((), dtype=dtype).element_size()
-    return size
+    return torch.empty((), dtype=dtype).element_size()

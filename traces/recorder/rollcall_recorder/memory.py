@@ -36,7 +36,7 @@ class Held:
     """One storage. `dtype`: the dtype of its float32 elements on a GPU under autocast; `narrow`: the dtype that an
     operation under autocast used it in; `cast`: the backward in whose forward it was last copied."""
 
-    __slots__ = ("bytes", "part", "site", "dtype", "narrow", "cast", "is_half", "peak_bytes", "frozen_at", "born", "died")
+    __slots__ = ("bytes", "part", "site", "dtype", "narrow", "cast", "peak_bytes", "frozen_at", "born", "died")
 
     def __init__(self, size, born):
         self.bytes, self.born = size, born

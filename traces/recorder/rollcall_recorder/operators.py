@@ -6,6 +6,7 @@ attention skips the half of its scores that is masked, and so does the count her
 below only read and write memory.
 """
 
+import functools
 import math
 
 
@@ -134,11 +135,4 @@ class Operator:
         return int(self._count({**dict(zip(self.names, arguments)), **named}, result))
 
 
-_known = {}
-
-
-def operator_of(function):
-    known = _known.get(function)
-    if known is None:
-        known = _known[function] = Operator(function)
-    return known
+operator_of = functools.lru_cache(maxsize=None)(Operator)

@@ -29,10 +29,7 @@ _SMALL = 12  # elements: in live runs, the values of tensors up to this size are
 
 def reduce_op_name(op):
     """Returns a ReduceOp's name, such as "SUM"."""
-    for name in _REDUCE_OPS:
-        if op == getattr(dist.ReduceOp, name, None):
-            return name
-    return "PREMUL_SUM"
+    return next((name for name in _REDUCE_OPS if op == getattr(dist.ReduceOp, name, None)), "PREMUL_SUM")
 
 
 def factor_of(op):
@@ -136,8 +133,7 @@ class RecordedWork(Work):
         if not self._waited and not self._asked:
             self._asked = True
             return False
-        self._finish(self._rank.record.waits)
-        return True
+        return self.wait()
 
     def is_success(self):
         return True
@@ -160,23 +156,21 @@ class RecordedWork(Work):
         return future
 
     def _finish(self, note):
-        if not self._waited:
-            with signals.put_off():
-                self._finish_first(note)
-
-    def _finish_first(self, note):
-        self._waited = True
-        if self._held is not None:
-            self._held.is_waited = True
-        is_alone = not threads.others()
-        if self._call.handle is not None:
-            (note if is_alone else self._rank.record.begins_to_wait)(self._call.handle)
-        self._rank.touches.end(self._call)
-        self._rank.answers.finish(self._call)
-        if self._call.handle is not None and not is_alone:
-            note(self._call.handle)  # calls of other threads in the meantime come before it
-        if self._rank.kernels is not None:
-            self._call.group.forget(self)
+        if self._waited:
+            return
+        with signals.put_off():
+            self._waited = True
+            if self._held is not None:
+                self._held.is_waited = True
+            is_alone = not threads.others()
+            if self._call.handle is not None:
+                (note if is_alone else self._rank.record.begins_to_wait)(self._call.handle)
+            self._rank.touches.end(self._call)
+            self._rank.answers.finish(self._call)
+            if self._call.handle is not None and not is_alone:
+                note(self._call.handle)  # calls of other threads in the meantime come before it
+            if self._rank.kernels is not None:
+                self._call.group.forget(self)
 
 
 class CoalescedWork(Work):
@@ -392,7 +386,8 @@ class RecordingGroup(ProcessGroup):
         return self._issue_in_place("all_reduce", tensors, _options(bindings.AllreduceOptions, opts, op=op))
 
     def allreduce_coalesced(self, tensors, opts=None):
-        return self._issue(Call("all_reduce_coalesced", self, tensors), _options(bindings.AllreduceCoalescedOptions, opts))
+        options = _options(bindings.AllreduceCoalescedOptions, opts)
+        return self._issue(Call("all_reduce_coalesced", self, tensors), options)
 
     def broadcast(self, tensors, opts=None, root=None):
         return self._issue_in_place("broadcast", tensors, _options(bindings.BroadcastOptions, opts, root=root))
@@ -418,7 +413,8 @@ class RecordingGroup(ProcessGroup):
         return self._issue(Call("gather", self, inputs, outputs), options, outputs)
 
     def scatter(self, outputs, inputs, opts=None, root=None):
-        return self._issue(Call("scatter", self, inputs, outputs), _options(bindings.ScatterOptions, opts, root=root))
+        options = _options(bindings.ScatterOptions, opts, root=root)
+        return self._issue(Call("scatter", self, inputs, outputs), options)
 
     def reduce_scatter(self, outputs, inputs, opts=None, op=None):
         options = _options(bindings.ReduceScatterOptions, opts, op=op)
