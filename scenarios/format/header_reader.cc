@@ -5,7 +5,6 @@
 #include <fmt/core.h>
 
 #include "scenarios/format/cases.h"
-#include "scenarios/format/faults_reader.h"
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/program/devices.h"
 #include "scenarios/program/rank_sets.h"
@@ -35,9 +34,7 @@ void HeaderReader::read() {
   read_mesh();
   read_inputs();
   read_limits();
-  if (const auto faults = root_.find("faults")) {
-    read_faults(*faults, scenario_.options, diagnostics_);
-  }
+  read_faults();
   read_expect();
 }
 

@@ -47,6 +47,8 @@ class HeaderReader {
   void read_sampled_inputs(const Json& inputs);
   std::vector<std::int64_t> read_sampler_seeds(const Json& seed);
   void read_limits();
+  void read_faults();
+  void read_fault(const Json& fault);
   void read_expect();
   void read_place(const Json& at);
   void read_prints(const Json& prints);

@@ -1,5 +1,3 @@
-#include "scenarios/format/faults_reader.h"
-
 #include "scenarios/format/scenario.h"
 #include "scenarios/json/diagnostic.h"
 #include "scenarios/run/runner.h"
