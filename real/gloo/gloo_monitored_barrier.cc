@@ -8,7 +8,7 @@
 #include "real/gloo/gloo_group.h"
 #include "real/gloo/translate.h"
 #include "real/rank/recorder.h"
-#include "sim/c10d/monitored_barrier.h"
+#include "sim/c10d/barrier_texts.h"
 
 namespace rollcall::real {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "real/rank/recorder.h"
 #include "sim/match/group_names.h"
-#include "sim/c10d/store_barrier.h"
+#include "sim/c10d/barrier_texts.h"
 #include "sim/torch/torch_traits.h"
 
 namespace rollcall::real {

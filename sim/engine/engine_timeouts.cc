@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "sim/base/expects.h"
-#include "sim/c10d/monitored_barrier.h"
+#include "sim/c10d/barrier_texts.h"
 #include "sim/c10d/store.h"
 #include "sim/engine/engine.h"
 #include "sim/judge/judge.h"

@@ -6,7 +6,7 @@
 #include <fmt/core.h>
 
 #include "sim/base/expects.h"
-#include "sim/c10d/store_barrier.h"
+#include "sim/c10d/barrier_texts.h"
 
 namespace rollcall::sim {
 namespace {
