@@ -1,28 +1,17 @@
 // EvidenceBuilder's part about calls and ranks that ended abnormally.
 
 #include <algorithm>
-#include <csignal>
-#include <cstring>
 
 #include <fmt/core.h>
 
 #include "real/evidence/evidence_builder.h"
+#include "real/process/process_state.h"
 #include "sim/c10d/backend_traits.h"
 
 namespace rollcall::real {
 
 using check::MessageMatcher;
 using check::RankStatus;
-
-namespace {
-
-// "SIGKILL".
-std::string signal_name(int signal) {
-  const char* name = ::sigabbrev_np(signal);
-  return name != nullptr ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
-}
-
-}  // namespace
 
 // The rank got an error instead of a result.
 void EvidenceBuilder::fail(Rank rank, const Record& record) {

@@ -203,35 +203,35 @@ void GlooCall::run_as(const std::shared_ptr<gloo::Context>& context, std::uint32
   const std::size_t count = memory_.size() / sizeof(T);
   T* sent = elements_of<T>(sent_);
   const std::size_t sent_count = sent_.size() / sizeof(T);
+  const auto call = [tag](auto& options, auto function) {
+    options.setTag(tag);
+    function(options);
+  };
   switch (row_of(op_.kind).gloo) {
     case GlooFunction::all_reduce: {
       gloo::AllreduceOptions options(context);
       options.setOutput(memory, count);
       options.setReduceFunction(function_of<T>(op_.reduce));
-      options.setTag(tag);
-      return gloo::allreduce(options);
+      return call(options, gloo::allreduce);
     }
     case GlooFunction::broadcast: {
       gloo::BroadcastOptions options(context);
       options.setOutput(memory, count);
       options.setRoot(op_.root);
-      options.setTag(tag);
-      return gloo::broadcast(options);
+      return call(options, gloo::broadcast);
     }
     case GlooFunction::reduce: {
       gloo::ReduceOptions options(context);
       options.setOutput(memory, count);
       options.setReduceFunction(function_of<T>(op_.reduce));
       options.setRoot(op_.root);
-      options.setTag(tag);
-      return gloo::reduce(options);
+      return call(options, gloo::reduce);
     }
     case GlooFunction::all_gather: {
       gloo::AllgatherOptions options(context);
       options.setInput(sent, sent_count);
       options.setOutput(memory, count);
-      options.setTag(tag);
-      return gloo::allgather(options);
+      return call(options, gloo::allgather);
     }
     case GlooFunction::gather: {
       gloo::GatherOptions options(context);
@@ -240,8 +240,7 @@ void GlooCall::run_as(const std::shared_ptr<gloo::Context>& context, std::uint32
       }
       options.setInput(sent, sent_count);
       options.setRoot(op_.root);
-      options.setTag(tag);
-      return gloo::gather(options);
+      return call(options, gloo::gather);
     }
     case GlooFunction::scatter: {
       gloo::ScatterOptions options(context);
@@ -254,30 +253,24 @@ void GlooCall::run_as(const std::shared_ptr<gloo::Context>& context, std::uint32
       }
       options.setOutput(memory, count);
       options.setRoot(op_.root);
-      options.setTag(tag);
-      return gloo::scatter(options);
+      return call(options, gloo::scatter);
     }
-    case GlooFunction::all_to_all:
-      return run_all_to_all<T>(context, tag);
+    case GlooFunction::all_to_all: {
+      if (sent_parts_.empty()) {
+        gloo::AlltoallOptions options(context);
+        options.setInput(sent, sent_count);
+        options.setOutput(memory, count);
+        return call(options, gloo::alltoall);
+      }
+      gloo::AlltoallvOptions options(context);
+      options.setInput(sent, sent_parts_);
+      options.setOutput(memory, expected_parts_);
+      return call(options, gloo::alltoallv);
+    }
     case GlooFunction::barrier:
     case GlooFunction::monitored_barrier:
     case GlooFunction::none:
       break;
-  }
-}
-
-template <typename T>
-void GlooCall::run_all_to_all(const std::shared_ptr<gloo::Context>& context, std::uint32_t tag) {
-  const auto run = [&](auto options, auto function, const auto& sent, const auto& expected) {
-    options.setInput(elements_of<T>(sent_), sent);
-    options.setOutput(elements_of<T>(memory_), expected);
-    options.setTag(tag);
-    function(options);
-  };
-  if (sent_parts_.empty()) {
-    run(gloo::AlltoallOptions(context), gloo::alltoall, sent_.size() / sizeof(T), memory_.size() / sizeof(T));
-  } else {
-    run(gloo::AlltoallvOptions(context), gloo::alltoallv, sent_parts_, expected_parts_);
   }
 }
 

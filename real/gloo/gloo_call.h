@@ -49,8 +49,6 @@ class GlooCall {
   void average();
   template <typename T>
   void run_as(const std::shared_ptr<gloo::Context>& context, std::uint32_t tag);
-  template <typename T>
-  void run_all_to_all(const std::shared_ptr<gloo::Context>& context, std::uint32_t tag);
 
   Op op_;  // only the constructor uses its tensors
   Rank group_size_;

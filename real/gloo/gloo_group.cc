@@ -1,5 +1,6 @@
 #include "real/gloo/gloo_group.h"
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 
@@ -81,12 +82,8 @@ void GlooGroup::run(Task& task) {
 }
 
 bool GlooGroup::prior_done(std::int64_t number) const {
-  for (auto task = tasks_.begin(); task != tasks_.end() && task->first < number; ++task) {
-    if (!task->second.done) {
-      return false;
-    }
-  }
-  return true;
+  return std::all_of(tasks_.begin(), tasks_.lower_bound(number),
+                     [](const auto& task) { return task.second.done; });
 }
 
 bool GlooGroup::is_done(std::int64_t number) const {
@@ -116,8 +113,7 @@ void GlooGroup::wait(std::int64_t number) {
 
 bool GlooGroup::is_completed(std::int64_t number) {
   const std::lock_guard lock(mutex_);
-  const auto task = tasks_.find(number);
-  return task == tasks_.end() || task->second.done;
+  return is_done(number);
 }
 
 void GlooGroup::deliver_completed() {

@@ -72,10 +72,6 @@ class GlooGroup {
     bool from_anyone = false;
   };
 
-  void hear_from_all(std::uint64_t slot, Duration timeout, bool wait_all_ranks);
-  void tell_all(std::uint64_t slot, Duration timeout);
-  void report_to_root(std::uint64_t there, std::uint64_t back, Duration timeout);
-
   void work();
   void run(Task& task);
   bool prior_done(std::int64_t number) const;

@@ -24,29 +24,16 @@ struct Word {
   std::unique_ptr<gloo::transport::UnboundBuffer> buffer;
 };
 
-}  // namespace
-
-void GlooGroup::monitored_barrier(Duration timeout, bool wait_all_ranks) {
-  const auto there = static_cast<std::uint64_t>(collectives_++);
-  const auto back = static_cast<std::uint64_t>(collectives_++);
-  if (context_->rank != 0) {
-    report_to_root(there, back, timeout);
-    return;
-  }
-  hear_from_all(there, timeout, wait_all_ranks);
-  tell_all(back, timeout);
-}
-
 // With `wait_all_ranks` each rank gets the whole timeout, or none would be left for those after the first missing one.
-void GlooGroup::hear_from_all(std::uint64_t slot, Duration timeout, bool wait_all_ranks) {
+void hear_from_all(gloo::Context& context, std::uint64_t slot, Duration timeout, bool wait_all_ranks) {
   const auto until = steady_clock::now() + in_milliseconds(timeout);
   std::vector<std::unique_ptr<Word>> words;
-  for (Rank rank = 1; rank < size(); ++rank) {
-    words.push_back(std::make_unique<Word>(*context_));
+  for (Rank rank = 1; rank < context.size; ++rank) {
+    words.push_back(std::make_unique<Word>(context));
     words.back()->buffer->recv(rank, slot);
   }
   std::vector<Rank> missing;
-  for (Rank rank = 1; rank < size(); ++rank) {
+  for (Rank rank = 1; rank < context.size; ++rank) {
     const auto left = std::chrono::duration_cast<milliseconds>(until - steady_clock::now());
     try {
       words[static_cast<std::size_t>(rank) - 1]->buffer->waitRecv(
@@ -63,9 +50,9 @@ void GlooGroup::hear_from_all(std::uint64_t slot, Duration timeout, bool wait_al
   }
 }
 
-void GlooGroup::tell_all(std::uint64_t slot, Duration timeout) {
-  for (Rank rank = 1; rank < size(); ++rank) {
-    Word word(*context_);
+void tell_all(gloo::Context& context, std::uint64_t slot, Duration timeout) {
+  for (Rank rank = 1; rank < context.size; ++rank) {
+    Word word(context);
     try {
       word.buffer->send(rank, slot);
       word.buffer->waitSend(in_milliseconds(timeout));
@@ -75,17 +62,30 @@ void GlooGroup::tell_all(std::uint64_t slot, Duration timeout) {
   }
 }
 
-void GlooGroup::report_to_root(std::uint64_t there, std::uint64_t back, Duration timeout) {
-  Word coming(*context_);
-  Word going(*context_);
+void report_to_root(gloo::Context& context, std::uint64_t there, std::uint64_t back, Duration timeout) {
+  Word coming(context);
+  Word going(context);
   try {
     going.buffer->send(0, there);
     going.buffer->waitSend(in_milliseconds(timeout));
     coming.buffer->recv(0, back);
     coming.buffer->waitRecv(in_milliseconds(timeout));
   } catch (const gloo::IoException& error) {
-    throw LostPeerError(monitored_member_text(context_->rank, error.what()));
+    throw LostPeerError(monitored_member_text(context.rank, error.what()));
   }
+}
+
+}  // namespace
+
+void GlooGroup::monitored_barrier(Duration timeout, bool wait_all_ranks) {
+  const auto there = static_cast<std::uint64_t>(collectives_++);
+  const auto back = static_cast<std::uint64_t>(collectives_++);
+  if (context_->rank != 0) {
+    report_to_root(*context_, there, back, timeout);
+    return;
+  }
+  hear_from_all(*context_, there, timeout, wait_all_ranks);
+  tell_all(*context_, back, timeout);
 }
 
 }  // namespace rollcall::real

@@ -2,13 +2,13 @@
 
 #include <array>
 #include <cstdlib>
-#include <cstring>
 #include <stdexcept>
 #include <vector>
 
 #include <fmt/core.h>
 
 #include "real/process/forked_work.h"
+#include "real/process/process_state.h"
 
 #ifdef ROLLCALL_HAS_NCCL
 #include "real/nccl/nccl_api.h"
@@ -341,7 +341,7 @@ std::string try_one_rank(std::size_t trial, Duration limit) {
     case Ending::Kind::returned:
       return ending.result;
     case Ending::Kind::killed:
-      return fmt::format("SIG{}", ::sigabbrev_np(ending.number));
+      return signal_name(ending.number);
     case Ending::Kind::exited:
       return fmt::format("exit {}", ending.number);
     case Ending::Kind::too_slow:

@@ -172,13 +172,14 @@ ProcessState process_state(pid_t process) {
   return state;
 }
 
+std::string signal_name(int signal) {
+  const char* name = ::sigabbrev_np(signal);
+  return name != nullptr ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
+}
+
 std::string end_phrase(int status) {
-  if (WIFSIGNALED(status)) {
-    const char* name = ::sigabbrev_np(WTERMSIG(status));
-    return name != nullptr ? fmt::format("killed by SIG{}", name)
-                           : fmt::format("killed by signal {}", WTERMSIG(status));
-  }
-  return fmt::format("exited with code {}", WEXITSTATUS(status));
+  return WIFSIGNALED(status) ? fmt::format("killed by {}", signal_name(WTERMSIG(status)))
+                             : fmt::format("exited with code {}", WEXITSTATUS(status));
 }
 
 std::uint64_t killed_for_memory() {

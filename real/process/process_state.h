@@ -47,6 +47,8 @@ std::vector<pid_t> children_of(pid_t process);
 // itself: they are ranks that have not identified themselves, if there are as many as are missing.
 std::vector<pid_t> siblings_of(const std::vector<pid_t>& processes);
 
+// "SIGKILL"; "signal 64" if it has no name.
+std::string signal_name(int signal);
 // "killed by SIGKILL", "exited with code 3". `status` is waitpid's.
 std::string end_phrase(int status);
 

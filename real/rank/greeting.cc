@@ -68,6 +68,17 @@ bool is_own_process(const Descriptor& connection) {
          user_of_socket(port_of(there), own_port(connection)) == static_cast<long>(::getuid());
 }
 
+// A hub answers at once. Something else that listens there may never say a word.
+Packet receive_answer(const Descriptor& hub) {
+  constexpr int patience_ms = 30'000;
+  std::vector<pollfd> polled = {{hub.number(), POLLIN, 0}};
+  poll_all(polled, patience_ms);
+  if (polled.front().revents == 0) {
+    throw Disconnected("what listens at the master's address does not answer as the hub of a run would");
+  }
+  return receive_packet(hub);
+}
+
 }  // namespace
 
 Entrance::Entrance(Descriptor listener, std::string token, std::string role, std::string version)
@@ -157,21 +168,6 @@ std::optional<std::string> welcome_to(std::string_view proof, std::string_view t
   }
   return proof_of(token, "hub", theirs, nonce);
 }
-
-namespace {
-
-// A hub answers at once. Something else that listens there may never say a word.
-Packet receive_answer(const Descriptor& hub) {
-  constexpr int patience_ms = 30'000;
-  std::vector<pollfd> polled = {{hub.number(), POLLIN, 0}};
-  poll_all(polled, patience_ms);
-  if (polled.front().revents == 0) {
-    throw Disconnected("what listens at the master's address does not answer as the hub of a run would");
-  }
-  return receive_packet(hub);
-}
-
-}  // namespace
 
 void greet_hub(const Descriptor& hub, const std::string& token) {
   const Packet challenge = receive_answer(hub);

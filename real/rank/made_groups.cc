@@ -5,8 +5,8 @@
 #include <fmt/core.h>
 
 #include "real/rank/recorder.h"
-#include "sim/match/group_names.h"
 #include "sim/c10d/barrier_texts.h"
+#include "sim/match/group_names.h"
 #include "sim/torch/torch_traits.h"
 
 namespace rollcall::real {
@@ -14,12 +14,8 @@ namespace rollcall::real {
 MadeGroups::MadeGroups(const Seat& seat) : seat_(seat), groups_(seat.groups.begin(), seat.groups.end()) {}
 
 ProcessGroup MadeGroups::find(std::string_view name) const {
-  for (const GroupMembers& members : groups_) {
-    if (members.name == name) {
-      return {members, members.rank_of(seat_.rank)};
-    }
-  }
-  return {};
+  const auto found = std::ranges::find(groups_, name, &GroupMembers::name);
+  return found == groups_.end() ? ProcessGroup() : ProcessGroup(*found, found->rank_of(seat_.rank));
 }
 
 // Every rank counts its own calls, and the n-th of one rank is matched with the n-th of all others.
