@@ -48,10 +48,6 @@ SizeRow row_of(std::int64_t bytes, const cost::Prediction& prediction, double fa
   return row;
 }
 
-std::string counted(int count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
 std::string model_name(const SizeTable& table) {
   return table.by_nccl ? "the tuner of NCCL " + cost::release_name(table.cluster.release)
                        : "rollcall's own model, because NCCL has none for this call";
@@ -61,13 +57,57 @@ std::string model_name(const SizeTable& table) {
 std::string size_of_cluster(const SizeTable& table) {
   const cost::Cluster& cluster = table.cluster;
   const bool is_rack = cluster.gpus_per_host > 0 && cluster.gpus_per_node > cluster.gpus_per_host;
-  return fmt::format("{}, {} of {}", counted(table.ranks, "GPU"),
-                     counted(cluster.nodes, is_rack ? "NVLink domain" : "node"), cluster.gpus_per_node);
+  return fmt::format("{}, {} of {}", viz::count_phrase(table.ranks, "GPU"),
+                     viz::count_phrase(cluster.nodes, is_rack ? "NVLink domain" : "node"),
+                     cluster.gpus_per_node);
 }
 
 // Two decimals, as nccl-tests prints bandwidths; JSON should not show more either.
 double hundredths(double value) {
   return static_cast<double>(static_cast<std::int64_t>(value * 100 + 0.5)) / 100;
+}
+
+bool is_measured(const SizeTable& table) {
+  return !table.rows.empty() && table.rows.front().measured.has_value();
+}
+
+double measured_busbw(const SizeTable& table, const SizeRow& row) {
+  const double time = row.measured.value_or(0);
+  const double algbw = time > 0 ? static_cast<double>(row.bytes) / (1000 * time) : 0;
+  return algbw * cost::busbw_factor(table.op, table.ranks);
+}
+
+std::string measured_columns(const SizeTable& table, const SizeRow& row) {
+  return is_measured(table)
+             ? fmt::format(" {:>12.2f} {:>9.2f}", row.measured.value_or(0), measured_busbw(table, row))
+             : "";
+}
+
+// Says what NCCL does with registered memory in addition to its tuner, and which of it no model
+// here covers.
+std::string registered_memory_text(const cost::Communicator& communicator, const cost::Request& request) {
+  if (!communicator.launch.symmetric_memory) {
+    return {};
+  }
+  std::string text;
+  if (const auto symmetric = cost::choose_symmetric(communicator, request)) {
+    text = fmt::format("# registered memory: NCCL runs its kernel {} instead, and takes it for {:.2f} us\n",
+                       symmetric->kernel, symmetric->time);
+  } else {
+    text =
+        "# registered memory: NCCL has no kernel for it here that is modeled; the times are those without "
+        "it\n";
+  }
+  constexpr int with_copy_engines = 22800;  // and GIN
+  if (communicator.release < with_copy_engines) {
+    return text;
+  }
+  if (communicator.nodes > 1) {
+    return text + "# not modeled: kernels that reach other nodes themselves (GIN, NCCL 2.28 and later)\n";
+  }
+  return request.function == cost::Function::all_gather
+             ? text + "# not modeled: copies by copy engines (NCCL_CTA_POLICY_ZERO, NCCL 2.28 and later)\n"
+             : text;
 }
 
 }  // namespace
@@ -119,26 +159,6 @@ void add_measured(SizeTable& table, const std::vector<double>& times) {
     table.rows[i].measured = times[i];
   }
 }
-
-namespace {
-
-bool is_measured(const SizeTable& table) {
-  return !table.rows.empty() && table.rows.front().measured.has_value();
-}
-
-double measured_busbw(const SizeTable& table, const SizeRow& row) {
-  const double time = row.measured.value_or(0);
-  const double algbw = time > 0 ? static_cast<double>(row.bytes) / (1000 * time) : 0;
-  return algbw * cost::busbw_factor(table.op, table.ranks);
-}
-
-std::string measured_columns(const SizeTable& table, const SizeRow& row) {
-  return is_measured(table)
-             ? fmt::format(" {:>12.2f} {:>9.2f}", row.measured.value_or(0), measured_busbw(table, row))
-             : "";
-}
-
-}  // namespace
 
 std::string text_of(const SizeTable& table) {
   std::string text =
@@ -194,37 +214,6 @@ std::string json_of(const SizeTable& table) {
   return object.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 
-namespace {
-
-// Says what NCCL does with registered memory in addition to its tuner, and which of it no model
-// here covers.
-std::string registered_memory_text(const cost::Communicator& communicator, const cost::Request& request) {
-  if (!communicator.launch.symmetric_memory) {
-    return {};
-  }
-  std::string text;
-  if (const auto symmetric = cost::choose_symmetric(communicator, request)) {
-    text = fmt::format("# registered memory: NCCL runs its kernel {} instead, and takes it for {:.2f} us\n",
-                       symmetric->kernel, symmetric->time);
-  } else {
-    text =
-        "# registered memory: NCCL has no kernel for it here that is modeled; the times are those without "
-        "it\n";
-  }
-  constexpr int with_copy_engines = 22800;  // and GIN
-  if (communicator.release < with_copy_engines) {
-    return text;
-  }
-  if (communicator.nodes > 1) {
-    return text + "# not modeled: kernels that reach other nodes themselves (GIN, NCCL 2.28 and later)\n";
-  }
-  return request.function == cost::Function::all_gather
-             ? text + "# not modeled: copies by copy engines (NCCL_CTA_POLICY_ZERO, NCCL 2.28 and later)\n"
-             : text;
-}
-
-}  // namespace
-
 std::string explain_text(const cost::Cluster& cluster, const cost::Call& call) {
   const cost::GroupCost group = cost_of_all(cluster);
   const auto function = cost::nccl_function(call.kind);
@@ -232,7 +221,7 @@ std::string explain_text(const cost::Cluster& cluster, const cost::Call& call) {
     return fmt::format(
         "NCCL has no model for {} on {}; rollcall uses its own: start, hop, and bytes over the narrowest "
         "port.\n",
-        to_string(call.kind), counted(group.communicator().ranks, "GPU"));
+        to_string(call.kind), viz::count_phrase(group.communicator().ranks, "GPU"));
   }
   const cost::Request request{.function = *function,
                               .bytes = call.bytes,

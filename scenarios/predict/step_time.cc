@@ -49,11 +49,21 @@ struct PassTimes {
   Duration backward_context = 0;
 };
 
+constexpr Duration PassTimes::*parts_of_pass[] = {
+    &PassTimes::forward,         &PassTimes::recompute,         &PassTimes::backward,
+    &PassTimes::forward_tensor,  &PassTimes::recompute_tensor,  &PassTimes::backward_tensor,
+    &PassTimes::forward_context, &PassTimes::recompute_context, &PassTimes::backward_context};
+
 PassTimes operator*(PassTimes times, std::int64_t count) {
-  for (Duration* each :
-       {&times.forward, &times.recompute, &times.backward, &times.forward_tensor, &times.recompute_tensor,
-        &times.backward_tensor, &times.forward_context, &times.recompute_context, &times.backward_context}) {
-    *each *= count;
+  for (Duration PassTimes::*part : parts_of_pass) {
+    times.*part *= count;
+  }
+  return times;
+}
+
+PassTimes operator+(PassTimes times, const PassTimes& more) {
+  for (Duration PassTimes::*part : parts_of_pass) {
+    times.*part += more.*part;
   }
   return times;
 }
@@ -123,20 +133,7 @@ class StepModel {
 
   // The parts of a stage other than its layers.
   PassTimes ends_of(std::int64_t stage) const {
-    PassTimes ends;
-    const auto add = [&](const PassTimes& more) {
-      ends.forward += more.forward;
-      ends.backward += more.backward;
-      ends.forward_tensor += more.forward_tensor;
-      ends.backward_tensor += more.backward_tensor;
-    };
-    if (is_first(stage)) {
-      add(embedding_);
-    }
-    if (is_last(stage)) {
-      add(head_);
-    }
-    return ends;
+    return (is_first(stage) ? embedding_ : PassTimes{}) + (is_last(stage) ? head_ : PassTimes{});
   }
 
   // Parameters of one GPU before sharding over data-parallel ranks: of a layer, and of a stage.
@@ -211,8 +208,7 @@ class StepModel {
     }
     const bool is_product = work.kind == cost::KernelKind::matmul || work.kind == cost::KernelKind::attention;
     const double slower = is_product ? 1 / reached_in_training : 1;
-    return static_cast<Duration>(
-        static_cast<double>(*alone) * slower * question_.slowest / question_.efficiency + 0.5);
+    return static_cast<Duration>(static_cast<double>(*alone) * slower * question_.slowest + 0.5);
   }
   Duration pass_time(double bytes) const {
     return time_of({.bytes = bytes, .kind = cost::KernelKind::elementwise});

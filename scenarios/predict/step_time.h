@@ -19,7 +19,6 @@ struct StepQuestion {
   Layout layout;
   cost::Cluster cluster;           // its GPUs per node count, not its nodes
   const cost::Gpu* gpu = nullptr;  // instead of the cluster's own
-  double efficiency = 1;           // of a calibrated user: measured over predicted speed of kernels
   double slowest = 1;              // one rank's kernels take this many times as long
 };
 

@@ -36,15 +36,10 @@ struct Word {
   std::function<void(Target& target, std::string_view value)> set;
 };
 
-template <typename Target>
-Word<Target> number(std::string_view key, std::int64_t Target::*where) {
-  return {key, true,
-          [key, where](Target& target, std::string_view value) { target.*where = number_of(key, value); }};
-}
-template <typename Target>
-Word<Target> number(std::string_view key, int Target::*where) {
+template <typename Target, typename Number>
+Word<Target> number(std::string_view key, Number Target::*where) {
   return {key, true, [key, where](Target& target, std::string_view value) {
-            target.*where = static_cast<int>(number_of(key, value));
+            target.*where = static_cast<Number>(number_of(key, value));
           }};
 }
 template <typename Target>
@@ -63,12 +58,10 @@ void apply(const std::vector<Word<Target>>& words, std::string_view text, Target
     }
   }
   std::vector<std::string> known;
-  std::vector<std::string_view> keys;
   for (const Word<Target>& word : words) {
     known.push_back(std::string(word.key) + (word.has_value ? "=" : ""));
-    keys.push_back(word.key);
   }
-  const std::string_view meant = scenario::suggest(key, keys);
+  const std::string_view meant = scenario::suggest_from(key, words, &Word<Target>::key);
   refuse(fmt::format("unknown '{}'{}; use {}", text,
                      meant.empty() ? "" : fmt::format(" (did you mean '{}'?)", meant),
                      fmt::join(known, ", ")));
@@ -97,13 +90,11 @@ void set_recompute(Layout& layout, std::string_view value) {
                                                                          {"selective", Recompute::selective},
                                                                          {"attention", Recompute::attention},
                                                                          {"full", Recompute::full}}};
-  for (const auto& [name, recompute] : names) {
-    if (name == value) {
-      layout.recompute = recompute;
-      return;
-    }
+  const auto found = std::ranges::find(names, value, &std::pair<std::string_view, Recompute>::first);
+  if (found == names.end()) {
+    refuse(fmt::format("recompute= takes none, selective, attention or full, not '{}'", value));
   }
-  refuse(fmt::format("recompute= takes none, selective, attention or full, not '{}'", value));
+  layout.recompute = found->second;
 }
 
 void set_schedule(Layout& layout, std::string_view value) {

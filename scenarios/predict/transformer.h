@@ -3,7 +3,6 @@
 // A transformer by its sizes, its layout over GPUs, and the work that one of its layers is for one GPU.
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>

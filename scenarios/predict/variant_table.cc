@@ -45,6 +45,12 @@ std::int64_t most_memory(const StepPrediction& prediction) {
   return std::ranges::max_element(prediction.memory, {}, &StageMemory::bytes)->bytes();
 }
 
+// For a row in which a rank was slowed: the GPU seconds, over all GPUs, that each step loses compared with the first
+// row.
+double lost_seconds(const VariantRow& row, const VariantRow& first) {
+  return static_cast<double>(row.step - first.step) / 1e9 * static_cast<double>(row.ranks);
+}
+
 }  // namespace
 
 VariantRow variant_row(const Report& report, const viz::RunProfile& profile) {
@@ -85,10 +91,6 @@ VariantRow variant_row(const Report& report, const ScriptPrediction& prediction)
     row.waiting += call.waiting;
   }
   return row;
-}
-
-double lost_seconds(const VariantRow& row, const VariantRow& first) {
-  return static_cast<double>(row.step - first.step) / 1e9 * static_cast<double>(row.ranks);
 }
 
 VariantTable table_of(const std::vector<VariantRow>& rows) {

@@ -32,10 +32,6 @@ struct VariantRow {
 VariantRow variant_row(const Report& report, const viz::RunProfile& profile);
 VariantRow variant_row(const Report& report, const ScriptPrediction& prediction);
 
-// For a row in which a rank was slowed: the GPU seconds, over all GPUs, that each step loses compared with
-// the first row.
-double lost_seconds(const VariantRow& row, const VariantRow& first);
-
 struct VariantTable {
   struct Cell {
     std::string text;
