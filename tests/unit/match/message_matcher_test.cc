@@ -26,9 +26,9 @@ Op send_op(Rank from, Rank to, std::int32_t tag = 0) { return message(OpKind::se
 Op recv_op(Rank at, Rank from, std::int32_t tag = 0) { return message(OpKind::recv, at, from, tag); }
 Op recv_any(Rank at, std::int32_t tag = 0) { return recv_op(at, -1, tag); }
 
-MessageId post(MessageMatcher& matcher, const Op& op) {
+MessageId post(MessageMatcher& matcher, const Op& op, Time now = 0) {
   const MessageId id = matcher.plan(op);
-  matcher.post(id, 0);
+  matcher.post(id, now);
   return id;
 }
 
