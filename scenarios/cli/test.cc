@@ -18,8 +18,8 @@
 #include "scenarios/program/units.h"
 #include "scenarios/test/collect.h"
 #include "scenarios/test/failure_store.h"
-#include "scenarios/test/last_failed.h"
 #include "scenarios/test/run_tests.h"
+#include "scenarios/test/state_folder.h"
 #include "viz/base/write_file.h"
 #include "viz/ci/github.h"
 #include "viz/ci/test_json.h"
@@ -137,9 +137,8 @@ scenario::TestOptions options_of(const CommandLine& line, const std::vector<Repo
 // would take much memory.
 class Pages {
  public:
-  explicit Pages(const std::string& overview) : overview_(overview) {
-    if (!overview_.empty()) {
-      const fs::path path(overview_);
+  explicit Pages(const fs::path& path) {
+    if (!path.empty()) {
       folder_ = path.parent_path() / (path.stem().string() + "_files");
       std::error_code unable;  // then write_file says why
       fs::create_directories(folder_, unable);
@@ -164,7 +163,6 @@ class Pages {
   bool wrote_all() const { return wrote_all_; }
 
  private:
-  std::string overview_;
   fs::path folder_;
   std::size_t count_ = 0;
   bool wrote_all_ = true;

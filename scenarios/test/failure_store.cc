@@ -18,6 +18,8 @@ namespace {
 namespace fs = std::filesystem;
 using Record = nlohmann::ordered_json;
 
+constexpr const char* failures_folder = ".rollcall/failures";
+
 // A file has one name here, however it was written.
 std::string place_of(const std::string& file) {
   std::error_code unknown;  // then it stays unchanged

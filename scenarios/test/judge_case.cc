@@ -14,7 +14,6 @@
 #include "scenarios/run/golden.h"
 #include "scenarios/run/runner.h"
 #include "scenarios/run/source_lines.h"
-#include "viz/base/write_file.h"
 #include "viz/html/html_report.h"
 #include "viz/json/json_report.h"
 #include "viz/rows/call_sequences.h"

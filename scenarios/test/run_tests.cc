@@ -4,12 +4,23 @@
 #include <utility>
 
 #include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
 #include "scenarios/json/schema_check.h"
 #include "scenarios/run/shell_word.h"
-#include "scenarios/test/outcome_codec.h"
 #include "scenarios/test/timestamp.h"
 #include "viz/rows/phrases.h"
+
+namespace rollcall::viz {
+
+// CBOR preserves strings byte for byte, even if they are not UTF-8.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SourcePlace, file, line, column)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TestOutcome::Calls::Call, text, place)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TestOutcome::Calls, ranks, calls)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TestOutcome, status, file, title, tags, place, verdict, kind, headline,
+                                   problems, text, shown, json, page, link, replay, seed, calls, elapsed)
+
+}  // namespace rollcall::viz
 
 namespace rollcall::scenario {
 
@@ -33,6 +44,16 @@ std::string ending_phrase(const Ending& ending, const real::ForkLimits& limits) 
 }
 
 namespace {
+
+// An outcome goes from one process to another as bytes.
+std::string encode(const viz::TestOutcome& outcome) {
+  const std::vector<std::uint8_t> bytes = nlohmann::json::to_cbor(nlohmann::json(outcome));
+  return {bytes.begin(), bytes.end()};
+}
+
+viz::TestOutcome decode_outcome(const std::string& bytes) {
+  return nlohmann::json::from_cbor(bytes).get<viz::TestOutcome>();
+}
 
 // For a process without a result.
 TestOutcome outcome_of_ending(const Case& one, const Ending& ending, const real::ForkLimits& limits) {
