@@ -1,7 +1,6 @@
 #include "scenarios/watch/nodes.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
@@ -29,8 +28,6 @@ constexpr Duration beat_every = second;
 constexpr Duration connect_again_after = 2 * second;
 
 }  // namespace
-
-std::string node_frame(NodeFrame kind, std::string_view content) { return real::packet(kind, content); }
 
 std::string encode_moments(const std::vector<RankMoment>& ranks) {
   Encoder encode;
@@ -153,7 +150,7 @@ std::vector<RankMoment> NodeHub::moments() const {
 void NodeHub::collect(Duration within) {
   for (Peer& peer : peers_) {
     try {
-      peer.owes_evidence = real::send_at_once(peer.connection, node_frame(NodeFrame::collect, ""));
+      peer.owes_evidence = real::send_at_once(peer.connection, real::packet(NodeFrame::collect, ""));
     } catch (const std::system_error&) {
       peer.owes_evidence = false;  // the diagnosis does without its evidence, and says so
     }
@@ -187,7 +184,7 @@ void NodeMember::connect(Time now) {
 
 // A reader that is too slow loses the connection.
 void NodeMember::send(NodeFrame kind, std::string_view content) {
-  const std::string frame = node_frame(kind, content);
+  const std::string frame = real::packet(kind, content);
   std::string_view bytes = frame;
   const Time until = monotonic_now() + 2 * second;
   while (connection_.is_open() && !bytes.empty()) {

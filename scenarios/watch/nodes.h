@@ -32,8 +32,6 @@ struct NodeOptions {
 
 enum class NodeFrame : std::uint8_t { challenge = 1, proof, welcome, moments, collect, file, collected };
 
-std::string node_frame(NodeFrame kind, std::string_view content);
-
 std::string encode_moments(const std::vector<RankMoment>& ranks);
 // Returns nothing for bytes that are not moments.
 std::optional<std::vector<RankMoment>> decode_moments(std::string_view bytes);

@@ -348,14 +348,6 @@ RankSet WatchedJob::all_ranks() const {
   return ranks;
 }
 
-RankSet WatchedJob::local_ranks() const {
-  RankSet ranks;
-  for (const auto& [rank, watched] : ranks_) {
-    ranks.insert(rank);
-  }
-  return ranks;
-}
-
 // Node 0 judges, from what this node sends.
 void WatchedJob::answer_hub(Time now) {
   if (!member_->serve(now, moments())) {
@@ -482,10 +474,12 @@ void WatchedJob::write_log(bool has_ended) const {
   const bool starts = std::any_of(ranks_.begin(), ranks_.end(), [](const auto& entry) {
     return entry.second.look.waits_in == "init_process_group";
   });
-  const RankSet elsewhere = difference(all_ranks(), local_ranks());
+  const RankSet everywhere = all_ranks();
   for (Rank rank = 0; starts && !member_ && rank < world_size_; ++rank) {
     const auto known = ranks_.find(rank);
-    if (!elsewhere.contains(rank) && (known == ranks_.end() || known->second.look.issued == 0)) {
+    const bool is_missing =
+        known == ranks_.end() ? !everywhere.contains(rank) : known->second.look.issued == 0;
+    if (is_missing) {
       text += fmt::format("rank {} missing: init_process_group\n", rank);
     }
   }
@@ -621,8 +615,7 @@ std::vector<StackOfRanks> WatchedJob::stacks_of(const Diagnosis& diagnosis) cons
     std::vector<StackOfRanks> stacks;
     for (const Rank rank : ranks.to_vector()) {
       check::DumpStack frames = read_stack(rank);
-      const auto same =
-          std::find_if(stacks.begin(), stacks.end(), [&](const auto& each) { return each.frames == frames; });
+      const auto same = std::ranges::find(stacks, frames, &StackOfRanks::frames);
       if (same != stacks.end()) {
         same->ranks.insert(rank);
       } else {

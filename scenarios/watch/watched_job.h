@@ -94,7 +94,6 @@ class WatchedJob {
   std::vector<RankMoment> moments() const;
   void look_at_missing(Time now);
   RankSet all_ranks() const;
-  RankSet local_ranks() const;
 
   void say_standstill(Time now);
   void say_failure();

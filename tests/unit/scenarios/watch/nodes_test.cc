@@ -116,10 +116,10 @@ TEST_CASE("strangers are refused and counted, and those who belong to the job ar
   NodeMember member(options(1, hub.port()));
   REQUIRE(serve(hub, member, {}, [&] { return hub.connected() == 1; }));
   CHECK(is_refused(hub, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
-  CHECK(is_refused(hub, node_frame(NodeFrame::proof, std::string(68, 'x'))));
-  CHECK(is_refused(hub, node_frame(NodeFrame::proof, "short")));
-  CHECK(is_refused(hub, node_frame(NodeFrame::moments, "")));
-  CHECK(is_refused(hub, node_frame(NodeFrame::file, std::string("rank_0.ring\0x", 13))));
+  CHECK(is_refused(hub, real::packet(NodeFrame::proof, std::string(68, 'x'))));
+  CHECK(is_refused(hub, real::packet(NodeFrame::proof, "short")));
+  CHECK(is_refused(hub, real::packet(NodeFrame::moments, "")));
+  CHECK(is_refused(hub, real::packet(NodeFrame::file, std::string("rank_0.ring\0x", 13))));
   CHECK(is_refused(hub, std::string("\xff\xff\xff\xff\x06", 5)));  // four gigabytes are to come
   CHECK(is_refused(hub, std::string(1000, '\0')));
   NodeMember impostor(options(2, hub.port(), "another secret, as long"));
@@ -165,7 +165,7 @@ TEST_CASE("a hub that does not read costs a node two seconds, and then it is gon
     hub = real::accept_from(listener);
   }
   REQUIRE(hub.is_open());
-  const std::string challenge = node_frame(NodeFrame::challenge, std::string(real::nonce_bytes, 'n'));
+  const std::string challenge = real::packet(NodeFrame::challenge, std::string(real::nonce_bytes, 'n'));
   REQUIRE(::send(hub.number(), challenge.data(), challenge.size(), 0) ==
           static_cast<ssize_t>(challenge.size()));
   std::string said;
@@ -177,7 +177,7 @@ TEST_CASE("a hub that does not read costs a node two seconds, and then it is gon
     said.append(bytes, count > 0 ? static_cast<std::size_t>(count) : 0);
   }
   const std::string theirs = said.substr(5, real::nonce_bytes);
-  const std::string welcome = node_frame(
+  const std::string welcome = real::packet(
       NodeFrame::welcome, real::proof_of(token, "hub", theirs, std::string(real::nonce_bytes, 'n')));
   REQUIRE(::send(hub.number(), welcome.data(), welcome.size(), 0) == static_cast<ssize_t>(welcome.size()));
   for (const Time until = monotonic_now() + second; !member.is_connected() && monotonic_now() < until;) {
