@@ -1,6 +1,7 @@
 #include "sim/c10d/arguments.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <string>
 
@@ -274,28 +275,10 @@ std::string all_gather_text(const Op& op, Rank size) {
 
 // The C++ name of an element type.
 std::string_view element_type(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::int64:
-      return "long int";
-    case Dtype::int32:
-      return "int";
-    case Dtype::int16:
-      return "short int";
-    case Dtype::int8:
-      return "signed char";
-    case Dtype::uint8:
-      return "unsigned char";
-    case Dtype::float64:
-      return "double";
-    case Dtype::float32:
-      return "float";
-    case Dtype::float16:
-      return "c10::Half";
-    case Dtype::bfloat16:
-      return "c10::BFloat16";
-    default:
-      return to_string(dtype);
-  }
+  constexpr std::array<std::string_view, dtype_count> names{
+      "float", "double",   "c10::Half",     "c10::BFloat16", "signed char", "short int",
+      "int",   "long int", "unsigned char", "bool",          "complex64",   "complex128"};
+  return names[static_cast<std::size_t>(dtype)];
 }
 
 std::string tensor_options(const Storage& tensor) {

@@ -138,33 +138,31 @@ class Pickler {
   void save_value(const ObjectList& list) {
     put(empty_list);
     remember();
-    for (std::size_t first = 0; first < list.size(); first += batch) {
-      const std::size_t last = std::min(first + batch, list.size());
-      put_batch(last - first, append, appends, [&](std::size_t i) { save(list[first + i]); });
-    }
+    put_batches(list.size(), append, appends, [&](std::size_t i) { save(list[i]); });
   }
 
   void save_value(const Object::Dict& dict) {
     put(empty_dict);
     remember();
-    for (std::size_t first = 0; first < dict.size(); first += batch) {
-      const std::size_t last = std::min(first + batch, dict.size());
-      put_batch(last - first, setitem, setitems, [&](std::size_t i) {
-        save_value(dict[first + i].first);
-        save(dict[first + i].second);
-      });
-    }
+    put_batches(dict.size(), setitem, setitems, [&](std::size_t i) {
+      save_value(dict[i].first);
+      save(dict[i].second);
+    });
   }
 
   template <typename Save>
-  void put_batch(std::size_t count, Opcode one, Opcode many, Save&& save_element) {
-    if (count > 1) {
-      frame_ += mark;
+  void put_batches(std::size_t count, Opcode one, Opcode many, Save&& save_element) {
+    for (std::size_t first = 0; first < count; first += batch) {
+      const std::size_t last = std::min(first + batch, count);
+      const bool is_one = last - first == 1;
+      if (!is_one) {
+        frame_ += mark;
+      }
+      for (std::size_t i = first; i < last; ++i) {
+        save_element(i);
+      }
+      frame_ += is_one ? one : many;
     }
-    for (std::size_t i = 0; i < count; ++i) {
-      save_element(i);
-    }
-    frame_ += count > 1 ? many : one;
   }
 
   void remember() {

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -52,38 +53,10 @@ constexpr unsigned char protocol_max = 5;
 constexpr std::size_t memo_gap_max = 1024;
 
 // Opcodes that import or call. The message names them, because their presence means that the file tries to run code.
-std::string_view dangerous(unsigned char opcode) {
-  switch (opcode) {
-    case 'c':
-      return "GLOBAL";
-    case 0x93:
-      return "STACK_GLOBAL";
-    case 'R':
-      return "REDUCE";
-    case 'b':
-      return "BUILD";
-    case 'i':
-      return "INST";
-    case 'o':
-      return "OBJ";
-    case 0x81:
-      return "NEWOBJ";
-    case 0x92:
-      return "NEWOBJ_EX";
-    case 'P':
-      return "PERSID";
-    case 'Q':
-      return "BINPERSID";
-    case 0x82:
-      return "EXT1";
-    case 0x83:
-      return "EXT2";
-    case 0x84:
-      return "EXT4";
-    default:
-      return {};
-  }
-}
+constexpr std::pair<unsigned char, std::string_view> dangerous[]{
+    {'c', "GLOBAL"}, {0x93, "STACK_GLOBAL"}, {'R', "REDUCE"},     {'b', "BUILD"},  {'i', "INST"},
+    {'o', "OBJ"},    {0x81, "NEWOBJ"},       {0x92, "NEWOBJ_EX"}, {'P', "PERSID"}, {'Q', "BINPERSID"},
+    {0x82, "EXT1"},  {0x83, "EXT2"},         {0x84, "EXT4"}};
 
 class Reader {
  public:
@@ -193,9 +166,10 @@ class Reader {
   }
 
   [[noreturn]] void refuse(unsigned char opcode) const {
-    const std::string_view name = dangerous(opcode);
-    if (!name.empty()) {
-      fail(opcode_at_, fmt::format("opcode {} would run code; the file is rejected", name));
+    for (const auto& [code, name] : dangerous) {
+      if (opcode == code) {
+        fail(opcode_at_, fmt::format("opcode {} would run code; the file is rejected", name));
+      }
     }
     fail(opcode_at_, fmt::format("opcode 0x{:02x} builds no plain value", opcode));
   }
