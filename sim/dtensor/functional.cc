@@ -9,6 +9,19 @@
 #include "sim/dtensor/tensor_parts.h"
 
 namespace rollcall::functional {
+namespace {
+
+// Equal parts along one dimension, put together along another.
+Tensor regrouped(const Tensor& tensor, int from, int to, std::int64_t parts) {
+  const std::int64_t size = detail::size_at(tensor.shape(), from) / parts;
+  TensorList pieces;
+  for (std::int64_t part = 0; part < parts; ++part) {
+    pieces.push_back(detail::narrow(tensor, from, part * size, size));
+  }
+  return detail::concatenate(pieces, to);
+}
+
+}  // namespace
 
 const Tensor& AsyncTensor::wait() const {
   if (!work_.is_nothing()) {
@@ -30,14 +43,7 @@ AsyncTensor all_gather_single(const Tensor& tensor, int gather_dim, const Proces
       Tensor::zeros(detail::with_size(tensor.shape(), 0, first * members), tensor.dtype(), tensor.device());
   const Work work = all_gather_into_tensor(result, tensor, {.group = group, .async_op = true}, site);
   AsyncTensor gathered(result, work);
-  if (gather_dim == 0) {
-    return gathered;
-  }
-  TensorList parts;
-  for (std::int64_t member = 0; member < members; ++member) {
-    parts.push_back(detail::narrow(gathered.wait(), 0, member * first, first));
-  }
-  return detail::concatenate(parts, gather_dim);
+  return gather_dim == 0 ? gathered : regrouped(gathered.wait(), 0, gather_dim, members);
 }
 
 AsyncTensor reduce_scatter_single(const Tensor& tensor, ReduceOp reduce, int scatter_dim,
@@ -48,14 +54,7 @@ AsyncTensor reduce_scatter_single(const Tensor& tensor, ReduceOp reduce, int sca
     throw Error("AssertionError", fmt::format("input dimension 0 ({} must be a multiple of group_size {}",
                                               detail::size_at(tensor.shape(), 0), members));
   }
-  Tensor input = tensor;
-  if (scatter_dim != 0) {
-    TensorList parts;
-    for (std::int64_t member = 0; member < members; ++member) {
-      parts.push_back(detail::narrow(tensor, scatter_dim, member * size / members, size / members));
-    }
-    input = detail::concatenate(parts, 0);
-  }
+  const Tensor input = scatter_dim == 0 ? tensor : regrouped(tensor, scatter_dim, 0, members);
   Tensor result = Tensor::zeros(detail::with_size(tensor.shape(), scatter_dim, size / members),
                                 tensor.dtype(), tensor.device());
   const Work work =

@@ -105,9 +105,7 @@ class ParallelModule::Planner {
 
   void pass_norm(const ParallelLayer& layer) {
     const Placement sequence = Shard(layer.sequence_dim);
-    if (!value_.is_dtensor) {
-      from_local(sequence);
-    }
+    from_local(sequence);
     redistribute(sequence);
     note(Change::Kind::norm, value_);
     for (int parameter = 0; parameter < (layer.has_bias ? 2 : 1); ++parameter) {
@@ -123,9 +121,7 @@ class ParallelModule::Planner {
     if (!layouts || !desired) {
       throw AssertionError("desired module inputs should not be None!");
     }
-    if (!value_.is_dtensor) {
-      from_local(*layouts);
-    }
+    from_local(*layouts);
     if (*layouts != *desired) {
       redistribute(*desired);
     }
@@ -136,9 +132,7 @@ class ParallelModule::Planner {
 
   void take_input(const ParallelLayer& layer, const Placement& usual, const Placement& desired) {
     const Placement layouts = layer.input_layouts.value_or(usual);
-    if (!value_.is_dtensor) {
-      from_local(layouts);
-    }
+    from_local(layouts);
     if (layouts != desired) {
       redistribute(desired);
     }
@@ -170,7 +164,11 @@ class ParallelModule::Planner {
     note(layer.is_embedding ? Change::Kind::embedding : Change::Kind::linear, after);
   }
 
+  // Does nothing to a DTensor.
   void from_local(Placement placement) {
+    if (value_.is_dtensor) {
+      return;
+    }
     Value after = value_;
     after.is_dtensor = true;
     after.placement = normalized(placement, value_.shape.sizes().size());
@@ -221,10 +219,7 @@ class ParallelModule::Planner {
       const Value given = gradient;
       for (const Change& change : std::views::reverse(changes_[pass])) {
         open -= has_parameters(change.kind) ? 1 : 0;
-        if (!undo(change, gradient)) {
-          return;
-        }
-        if (open == 0 && !module_.input_.requires_grad) {
+        if (!undo(change, gradient) || (open == 0 && !module_.input_.requires_grad)) {
           return;
         }
       }
