@@ -39,9 +39,7 @@ class GlooRules final : public BackendRules {
     return gloo_refuses(op, torch_) || gloo_raises_late(op, torch_);
   }
   Error refusal(const Op& op, Rank group_size) const override {
-    return gloo_refuses(op, torch_) || gloo_raises_late(op, torch_)
-               ? gloo_refusal(op, torch_)
-               : RuntimeError(gloo_enforce_text(op, group_size));
+    return refuses(op) ? gloo_refusal(op, torch_) : RuntimeError(gloo_enforce_text(op, group_size));
   }
   bool raises_late(const Op& op, Rank group_size) const override {
     return gloo_raises_late(op, torch_) || !gloo_enforce_text(op, group_size).empty();

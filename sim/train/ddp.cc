@@ -14,8 +14,6 @@ namespace {
 
 constexpr std::int64_t broadcast_chunk_bytes = 250 * 1024 * 1024;  // distributed.py, broadcast_bucket_size
 
-ProcessGroup or_world(const ProcessGroup& group) { return group ? group : world(); }
-
 std::vector<Parameter*> trainable(Module& module) {
   std::vector<Parameter*> parameters;
   for (Parameter& parameter : module.parameters) {
@@ -84,7 +82,7 @@ DistributedDataParallel::DistributedDataParallel(Module& module, DdpOptions opti
     : module_(module), options_(std::move(options)), parameters_(trainable(module)) {
   check_devices();
   check_options();
-  group_ = or_world(options_.group);
+  group_ = options_.group ? options_.group : world();
   device_ = module_.parameters.front().value.device();
   pairing_ = options_.name.empty() ? "" : " of " + options_.name;
   verify_parameter_counts(site);

@@ -109,8 +109,4 @@ std::int64_t shard_size(std::int64_t dataset, Rank num_replicas, Rank rank) {
   return dataset / num_replicas + (rank < dataset % num_replicas ? 1 : 0);
 }
 
-std::int64_t batch_count(std::int64_t samples, std::int64_t batch_size, bool drop_last) {
-  return drop_last ? samples / batch_size : (samples + batch_size - 1) / batch_size;
-}
-
 }  // namespace rollcall

@@ -66,7 +66,4 @@ SampleUse sample_use(const SamplerOptions& options, std::vector<std::int64_t> se
 // shards out.
 std::int64_t shard_size(std::int64_t dataset, Rank num_replicas, Rank rank);
 
-// The number of batches that a DataLoader makes of `samples`; drop_last leaves the short one out.
-std::int64_t batch_count(std::int64_t samples, std::int64_t batch_size, bool drop_last);
-
 }  // namespace rollcall
