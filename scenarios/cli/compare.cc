@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "real/backends/backends.h"
 #include "scenarios/cli/output_files.h"
 #include "scenarios/cli/pages.h"
 #include "scenarios/cli/real.h"
@@ -39,7 +38,7 @@ RealSide run_now(const CommandLine& line, bool timeline) {
   facts.no_times = compare::why_no_times(loaded.options.backend, options.world_size).because;
   RealSide side{std::move(loaded.scenario), loaded.written_for, std::move(facts), std::move(run.report)};
   if (!line.real.record.empty()) {
-    const std::string text = compare::write_result(side.facts, {.deadline = line.real.deadline});
+    const std::string text = compare::write_result(side.facts, line.real.deadline);
     viz::write_file(line.real.record, [&text](std::ostream& out) { out << text; });
   }
   return side;

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "scenarios/compare/excuses.h"
 #include "scenarios/compare/times.h"
+#include "viz/rows/phrases.h"
 
 namespace rollcall::compare {
 namespace {
@@ -47,7 +49,7 @@ std::string count_of_lines(const Facts& facts) {
   for (const RankFact& rank : facts.ranks) {
     lines += rank.output.size();
   }
-  return fmt::format("{} {}", lines, lines == 1 ? "line" : "lines");
+  return viz::count_phrase(static_cast<std::int64_t>(lines), "line");
 }
 
 std::size_t common_ranks(const Facts& first, const Facts& second) {
@@ -77,7 +79,7 @@ Claim compare_calls(const Facts& first, const Facts& second, const Sides& sides)
     for (const RankFact& rank : facts.ranks) {
       calls += rank.calls.size();
     }
-    return fmt::format("{} {}", calls, calls == 1 ? "call" : "calls");
+    return viz::count_phrase(static_cast<std::int64_t>(calls), "call");
   };
   Claim claim{"calls", count(first), count(second), Judgement::agrees, {}};
   for (std::size_t rank = 0; rank < common_ranks(first, second) && claim.because.empty(); ++rank) {
@@ -134,6 +136,18 @@ Claim compare_results(const Facts& simulated, const Facts& real) {
   return claim;
 }
 
+// What every comparison begins with.
+std::vector<Claim> common_claims(const Facts& first, const Facts& second, const Sides& sides) {
+  const auto place = [](const Facts& facts) { return facts.place.empty() ? "none" : facts.place; };
+  const auto error = [](const RankFact& rank) { return rank.error; };
+  return {plain("verdict", verdict_of(first), verdict_of(second)),
+          plain("culprits", first.culprits, second.culprits),
+          plain("place", place(first), place(second)),
+          plain("ranks", by_rank(first, &RankFact::state), by_rank(second, &RankFact::state)),
+          plain("errors", by_rank(first, error), by_rank(second, error)),
+          compare_output(first, second, sides)};
+}
+
 }  // namespace
 
 std::string_view to_string(Judgement judgement) {
@@ -150,21 +164,10 @@ std::string_view to_string(Judgement judgement) {
 
 std::vector<Claim> compare(const Facts& simulated, const Facts& real, const std::string& written_for,
                            const std::optional<cost::Cluster>& cluster) {
-  const auto error = [](const RankFact& rank) { return rank.error; };
-  std::vector<Claim> claims{
-      plain("verdict", verdict_of(simulated), verdict_of(real)),
-      plain("culprits", simulated.culprits, real.culprits),
-      plain("place", simulated.place.empty() ? "none" : simulated.place,
-            real.place.empty() ? "none" : real.place),
-      plain("ranks", by_rank(simulated, &RankFact::state), by_rank(real, &RankFact::state)),
-      plain("errors", by_rank(simulated, error), by_rank(real, error)),
-      compare_output(simulated, real, {}),
-      compare_calls(simulated, real, {}),
-      compare_results(simulated, real),
-  };
-  for (Claim& claim : time_claims(real, cluster)) {
-    claims.push_back(std::move(claim));
-  }
+  std::vector<Claim> claims = common_claims(simulated, real, {});
+  claims.push_back(compare_calls(simulated, real, {}));
+  claims.push_back(compare_results(simulated, real));
+  std::ranges::move(time_claims(real, cluster), std::back_inserter(claims));
   excuse_differences(simulated, real, claims);
   if (written_for != real.backend) {
     claims.push_back({"on " + written_for, "not asked", "not run", Judgement::cannot_be_judged,
@@ -177,16 +180,7 @@ std::vector<Claim> compare(const Facts& simulated, const Facts& real, const std:
 
 std::vector<Claim> compare_runs(const Facts& before, const Facts& after) {
   const Sides sides{"before", "after"};
-  const auto place = [](const Facts& facts) { return facts.place.empty() ? "none" : facts.place; };
-  const auto error = [](const RankFact& rank) { return rank.error; };
-  std::vector<Claim> claims{
-      plain("verdict", verdict_of(before), verdict_of(after)),
-      plain("culprits", before.culprits, after.culprits),
-      plain("place", place(before), place(after)),
-      plain("ranks", by_rank(before, &RankFact::state), by_rank(after, &RankFact::state)),
-      plain("errors", by_rank(before, error), by_rank(after, error)),
-      compare_output(before, after, sides),
-  };
+  std::vector<Claim> claims = common_claims(before, after, sides);
   if (before.backend != after.backend) {
     claims.push_back(plain("backend", before.backend, after.backend));
   }

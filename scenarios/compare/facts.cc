@@ -21,16 +21,9 @@ bool order_matters(const Op& op) {
 }
 
 std::string state_of(const RankClass& state) {
-  switch (state.state) {
-    case RankClass::State::waiting:
-      return state.call ? "waiting in " + call_phrase(*state.call) : "waiting";
-    case RankClass::State::finished:
-    case RankClass::State::raised:
-    case RankClass::State::crashed:
-    case RankClass::State::running:
-      break;
-  }
-  return std::string(to_string(state.state));
+  const std::string word(to_string(state.state));
+  const bool is_in_call = state.state == RankClass::State::waiting && state.call;
+  return is_in_call ? fmt::format("{} in {}", word, call_phrase(*state.call)) : word;
 }
 
 // Empty if a statement raised, because its place is not a call.

@@ -2,7 +2,6 @@
 
 #include <charconv>
 #include <fstream>
-#include <sstream>
 
 #include <sys/utsname.h>
 
@@ -118,13 +117,13 @@ Json machine() {
           {"libraries", std::move(libraries)}};
 }
 
-std::string write_result(const Facts& facts, const Circumstances& circumstances) {
+std::string write_result(const Facts& facts, const std::string& deadline) {
   Json json{{"schema_version", format_version},
             {"rollcall", version()},
             {"machine", machine()},
             {"scenario", facts.scenario},
             {"backend", facts.backend},
-            {"deadline", circumstances.deadline},
+            {"deadline", deadline},
             {"time_valid", facts.no_times.empty()},
             {"time_reason", facts.no_times},
             {"verdict", facts.verdict},

@@ -18,15 +18,11 @@ struct InvalidResult : std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };
 
-struct Circumstances {
-  std::string deadline;
-};
-
 // This machine: its system, and what rollcall doctor says about its libraries, drivers, and GPUs.
 nlohmann::ordered_json machine();
 
-// JSON, with a final newline.
-std::string write_result(const Facts& facts, const Circumstances& circumstances);
+// JSON, with a final newline. `deadline`: that of the run.
+std::string write_result(const Facts& facts, const std::string& deadline);
 
 // Throws InvalidResult.
 Facts read_result(const std::string& path);

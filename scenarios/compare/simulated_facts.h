@@ -14,7 +14,6 @@ struct SimulatedRun {
 // Runs the scenario in the simulator, with the log that a real rank keeps.
 SimulatedRun simulate(const scenario::Scenario& scenario, bool timeline = false);
 
-Facts simulated_facts(const scenario::Scenario& scenario);
 // The same for a program in C++.
 Facts simulated_facts(sim::Options options, const sim::Program& program);
 

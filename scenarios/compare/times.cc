@@ -83,6 +83,13 @@ Claim claim_of(const CallTimes& times, const cost::Cluster& cluster) {
   return claim;
 }
 
+std::string of_cpus(const std::string& backend) {
+  const BackendTraits& traits = traits_of(backend);
+  return traits.device == DeviceType::cpu
+             ? fmt::format("{}'s times over loopback say nothing about a cluster", traits.title)
+             : "";
+}
+
 }  // namespace
 
 std::vector<CallTimes> times_of(const std::vector<std::vector<real::Record>>& logs, Rank ranks_per_node) {
@@ -115,17 +122,6 @@ std::vector<CallTimes> times_of(const std::vector<std::vector<real::Record>>& lo
   }
   return times;
 }
-
-namespace {
-
-std::string of_cpus(const std::string& backend) {
-  const BackendTraits& traits = traits_of(backend);
-  return traits.device == DeviceType::cpu
-             ? fmt::format("{}'s times over loopback say nothing about a cluster", traits.title)
-             : "";
-}
-
-}  // namespace
 
 NoTimes why_no_times(const std::string& backend, Rank ranks_on_this_host) {
   if (std::string because = of_cpus(backend); !because.empty()) {

@@ -44,7 +44,7 @@ TEST_CASE("scenarios do on a GPU what they do in the simulator", "[nccl][compare
     const scenario::Scenario scenario =
         scenario::load_scenario(path, {.world_size = ranks, .backend = real.backend});
     const std::vector<compare::Claim> claims =
-        compare::compare(compare::simulated_facts(scenario), real, written_for, scenario.options.cluster);
+        compare::compare(compare::simulate(scenario).facts, real, written_for, scenario.options.cluster);
     for (const compare::Claim& claim : claims) {
       CAPTURE(name, claim.about, claim.simulated, claim.real, claim.because);
       CHECK(claim.judgement != compare::Claim::Judgement::differs);

@@ -85,7 +85,7 @@ const Exception* exception_of(const std::filesystem::path& path) {
 // Returns the claims that differ, one per line.
 std::string differences(const std::filesystem::path& path) {
   const scenario::Scenario loaded = scenario::load_scenario(path.string(), {.backend = "nccl"});
-  const compare::Facts simulated = compare::simulated_facts(loaded);
+  const compare::Facts simulated = compare::simulate(loaded).facts;
   const real::Run run =
       scenario::run_real(loaded, {.backend = "nccl", .deadline = 20 * second, .time_scale = 0});
   std::string text;
