@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -126,94 +125,88 @@ std::string condition(const RankSet& ranks, const RankSet& among) {
   return fmt::format("{}", fmt::join(parts, " || "));
 }
 
-class ProgramWriter {
- public:
-  std::vector<OrderedJson> write(const Items& items, const RankSet& among) {
-    std::vector<OrderedJson> statements;
-    for (std::size_t begin = 0; begin < items.size();) {
-      const RankSet& ranks = items[begin].ranks;
-      std::size_t end = begin;
-      std::vector<OrderedJson> part;
-      for (; end < items.size() && items[end].ranks == ranks; ++end) {
-        part.push_back(statement(items[end]));
-      }
-      if (ranks == among) {
-        std::ranges::move(part, std::back_inserter(statements));
-      } else {
-        add_conditional(statements, ranks, among, std::move(part));
-      }
-      begin = end;
-    }
-    return statements;
-  }
+bool varies(const Item& item) {
+  return std::ranges::any_of(item.turns,
+                             [&](const auto& turn) { return turn.second != item.turns.begin()->second; });
+}
 
- private:
-  static bool varies(const Item& item) {
-    return std::ranges::any_of(item.turns,
-                               [&](const auto& turn) { return turn.second != item.turns.begin()->second; });
+// "rank == 0 ? 5 : 6"
+std::string turns_expression(const Item& item) {
+  std::map<std::int64_t, RankSet> ranks_of;
+  for (const auto& [rank, turns] : item.turns) {
+    ranks_of[turns].insert(rank);
   }
-
-  OrderedJson statement(const Item& item) {
-    if (!item.is_loop()) {
-      return item.statement;
+  const auto most =
+      std::ranges::max_element(ranks_of, {}, [](const auto& entry) { return entry.second.size(); });
+  std::string text;
+  for (const auto& [turns, ranks] : ranks_of) {
+    if (turns != most->first) {
+      text += fmt::format("{} ? {} : ", condition(ranks, item.ranks), turns);
     }
-    std::vector<OrderedJson> body = write(item.body, item.ranks);
-    if (varies(item)) {
-      return {{"repeat", turns_expression(item)}, {"do", std::move(body)}};
-    }
-    return {{"repeat", item.turns.begin()->second}, {"do", std::move(body)}};
   }
+  return text + std::to_string(most->first);
+}
 
-  // "rank == 0 ? 5 : 6"
-  static std::string turns_expression(const Item& item) {
-    std::map<std::int64_t, RankSet> ranks_of;
-    for (const auto& [rank, turns] : item.turns) {
-      ranks_of[turns].insert(rank);
-    }
-    const auto most =
-        std::ranges::max_element(ranks_of, {}, [](const auto& entry) { return entry.second.size(); });
-    std::string text;
-    for (const auto& [turns, ranks] : ranks_of) {
-      if (turns != most->first) {
-        text += fmt::format("{} ? {} : ", condition(ranks, item.ranks), turns);
-      }
-    }
-    return text + std::to_string(most->first);
+void add_conditional(std::vector<OrderedJson>& statements, const RankSet& ranks, const RankSet& among,
+                     std::vector<OrderedJson> part) {
+  const RankSet others = difference(among, ranks);
+  const bool completes = !statements.empty() && statements.back().contains("if") &&
+                         !statements.back().contains("else") &&
+                         statements.back().at("if") == condition(others, among);
+  if (completes) {
+    statements.back()["else"] = std::move(part);
+  } else {
+    statements.push_back({{"if", condition(ranks, among)}, {"do", std::move(part)}});
   }
+}
 
-  static void add_conditional(std::vector<OrderedJson>& statements, const RankSet& ranks,
-                              const RankSet& among, std::vector<OrderedJson> part) {
-    const RankSet others = difference(among, ranks);
-    const bool completes = !statements.empty() && statements.back().contains("if") &&
-                           !statements.back().contains("else") &&
-                           statements.back().at("if") == condition(others, among);
-    if (completes) {
-      statements.back()["else"] = std::move(part);
+std::vector<OrderedJson> write_items(const Items& items, const RankSet& among);
+
+OrderedJson write_item(const Item& item) {
+  if (!item.is_loop()) {
+    return item.statement;
+  }
+  std::vector<OrderedJson> body = write_items(item.body, item.ranks);
+  if (varies(item)) {
+    return {{"repeat", turns_expression(item)}, {"do", std::move(body)}};
+  }
+  return {{"repeat", item.turns.begin()->second}, {"do", std::move(body)}};
+}
+
+std::vector<OrderedJson> write_items(const Items& items, const RankSet& among) {
+  std::vector<OrderedJson> statements;
+  for (std::size_t begin = 0; begin < items.size();) {
+    const RankSet& ranks = items[begin].ranks;
+    std::size_t end = begin;
+    std::vector<OrderedJson> part;
+    for (; end < items.size() && items[end].ranks == ranks; ++end) {
+      part.push_back(write_item(items[end]));
+    }
+    if (ranks == among) {
+      std::ranges::move(part, std::back_inserter(statements));
     } else {
-      statements.push_back({{"if", condition(ranks, among)}, {"do", std::move(part)}});
+      add_conditional(statements, ranks, among, std::move(part));
     }
+    begin = end;
   }
-};
+  return statements;
+}
 
 }  // namespace
 
 std::vector<OrderedJson> merge_programs(const std::vector<RankProgram>& programs) {
   RankSet everybody;
   Items merged;
-  bool is_first = true;
   for (const RankProgram& program : programs) {
     everybody.insert(program.ranks);
     Items items = items_of(program.statements, program.ranks);
-    if (is_first) {
-      merged = std::move(items);
-    } else if (merged.size() <= list_max && items.size() <= list_max) {
+    if (merged.size() <= list_max && items.size() <= list_max) {
       merged = merge(std::move(merged), std::move(items));
     } else {
       std::ranges::move(items, std::back_inserter(merged));
     }
-    is_first = false;
   }
-  return ProgramWriter().write(merged, everybody);
+  return write_items(merged, everybody);
 }
 
 }  // namespace rollcall::scenario

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <vector>
 
 #include <poll.h>
 #include <sys/socket.h>

@@ -7,7 +7,6 @@
 
 #include <fmt/core.h>
 
-#include "scenarios/record/script_statements.h"
 #include "sim/c10d/backend_traits.h"
 #include "sim/c10d/op_table.h"
 #include "sim/judge/judge_training.h"
@@ -54,9 +53,8 @@ State played_state(const RankClass& rank) {
 
 // The simulator answers a recorded run's calls, but does not see how it uses its tensors.
 bool is_about_touches(const Verdict& verdict) {
-  const Finding* finding = finding_of(verdict);
-  return finding != nullptr &&
-         (finding->kind == FindingKind::read_before_wait || finding->kind == FindingKind::write_before_wait);
+  const FindingKind kind = kind_of(verdict);
+  return kind == FindingKind::read_before_wait || kind == FindingKind::write_before_wait;
 }
 
 bool is_about_the_end(const Verdict& verdict) {
@@ -198,10 +196,10 @@ std::optional<Verdict> trained_apart(const traces::ScriptRecord& record) {
   return check::judge_training(trained_alone(record), std::ranges::all_of(record.ranks, is_on_cpu));
 }
 
-std::optional<std::string> trained_on_their_own(const traces::ScriptRecord& record) {
+std::string trained_on_their_own(const traces::ScriptRecord& record) {
   const std::size_t alone = trained_alone(record).size();
   if (alone < 2 || !began_apart(record)) {
-    return std::nullopt;
+    return {};
   }
   return fmt::format(
       "warning: no call carried gradients or parameters: {} ranks trained models of their own, from "
@@ -210,11 +208,11 @@ std::optional<std::string> trained_on_their_own(const traces::ScriptRecord& reco
       alone);
 }
 
-std::optional<std::string> trained_alike(const traces::ScriptRecord& record) {
+std::string trained_alike(const traces::ScriptRecord& record) {
   const std::vector<check::RankTraining> alone = trained_alone(record);
   const auto differs = [&](const check::RankTraining& rank) { return rank.digest != alone.front().digest; };
   if (alone.size() < 2 || std::ranges::any_of(alone, differs)) {
-    return std::nullopt;
+    return {};
   }
   return fmt::format(
       "no call carried gradients or parameters; {} ranks trained the same model on the same data",

@@ -32,11 +32,11 @@ void blame_exceptions(const traces::ScriptRecord& record, Report& report);
 std::optional<Verdict> trained_apart(const traces::ScriptRecord& record);
 
 // Finds such ranks whose models were different ones from the beginning, which may be meant. A sentence without a
-// period.
-std::optional<std::string> trained_on_their_own(const traces::ScriptRecord& record);
+// period; empty if there are none.
+std::string trained_on_their_own(const traces::ScriptRecord& record);
 
-// Finds such ranks that have the same parameters in the end, which is not an error: one rank would have been enough. A
-// sentence without a period.
-std::optional<std::string> trained_alike(const traces::ScriptRecord& record);
+// Finds such ranks that have the same parameters in the end, which is not an error: one rank would have been enough.
+// Likewise.
+std::string trained_alike(const traces::ScriptRecord& record);
 
 }  // namespace rollcall::scenario

@@ -31,6 +31,8 @@ using traces::ScriptEnd;
 using traces::ScriptRank;
 using traces::ScriptRecord;
 
+bool has_begun(const ScriptRank& rank) { return !rank.backend.empty(); }
+
 // init_process_group waits for every rank of the job, so it matters only if one does not call it.
 OrderedJson rendezvous(const ScriptRank& rank) {
   OrderedJson arguments = {{"label", "init_process_group"}};
@@ -42,7 +44,7 @@ OrderedJson rendezvous(const ScriptRank& rank) {
 
 std::vector<OrderedJson> statements_of(const ScriptRank& rank, const CallNotes& notes, bool all_initialize) {
   std::vector<OrderedJson> statements = script_statements(rank, notes);
-  if (!all_initialize && !rank.backend.empty()) {
+  if (!all_initialize && has_begun(rank)) {
     statements.insert(statements.begin(), rendezvous(rank));
   }
   return statements;
@@ -59,8 +61,7 @@ bool keeps_kernels(const ScriptRecord& record, const OrderedJson* cluster) {
 // The programs of all ranks, equal ones once.
 std::vector<RankProgram> programs_of(const ScriptRecord& record, const NoteOptions& options) {
   const std::vector<CallNotes> notes = script_notes(record, options);
-  const bool all_initialize =
-      std::ranges::none_of(record.ranks, [](const ScriptRank& rank) { return rank.backend.empty(); });
+  const bool all_initialize = std::ranges::all_of(record.ranks, has_begun);
   std::map<std::string, std::uint32_t> numbers;  // of statements
   std::vector<OrderedJson> statements;
   std::map<std::vector<std::uint32_t>, std::size_t> known;
@@ -147,8 +148,7 @@ class ScenarioBuilder {
     if (const std::optional<TorchRelease> torch = nearest_torch_release(first.torch)) {
       header["torch"] = traits_of(*torch).name;
     }
-    const auto has_begun = [](const ScriptRank& rank) { return !rank.backend.empty(); };
-    const auto is_eager = [&](const ScriptRank& rank) { return rank.is_eager || !has_begun(rank); };
+    const auto is_eager = [](const ScriptRank& rank) { return rank.is_eager || !has_begun(rank); };
     // A first call holds up the thread that makes it, and a program has one thread for the calls of all.
     const bool has_threads = traits_of(backend_).connects_at_first_use &&
                              std::ranges::any_of(record_.ranks, [](const ScriptRank& rank) {
@@ -273,10 +273,10 @@ std::string end_phrase(const ScriptRank& rank) {
   return {};
 }
 
-// An unknown release counts as the one before it.
-std::optional<std::string> release_remark(const std::string& torch) {
+// Remarks that apply to few records; the others get an empty text. An unknown release counts as the one before it.
+std::string release_remark(const std::string& torch) {
   if (torch.empty() || parse_torch_release(torch)) {
-    return std::nullopt;
+    return {};
   }
   const TorchRelease taken_for = nearest_torch_release(torch).value_or(newest_torch);
   return fmt::format("PyTorch {} is not known here; the run is taken for one of {} (known: {})", torch,
@@ -284,12 +284,12 @@ std::optional<std::string> release_remark(const std::string& torch) {
 }
 
 // A warning about a backend that has no row of its own.
-std::optional<std::string> backend_remark(const ScriptRecord& record) {
+std::string backend_remark(const ScriptRecord& record) {
   const auto unknown = std::ranges::find_if(record.ranks, [](const ScriptRank& rank) {
-    return !rank.backend.empty() && find_backend_traits(rank.backend) == nullptr;
+    return has_begun(rank) && find_backend_traits(rank.backend) == nullptr;
   });
   if (unknown == record.ranks.end()) {
-    return std::nullopt;
+    return {};
   }
   return fmt::format(
       "warning: the script asks for the backend {}, whose rules are not known here: the ranks ran by those "
@@ -299,11 +299,11 @@ std::optional<std::string> backend_remark(const ScriptRecord& record) {
 
 // A warning about threads that share a group: the order of their calls was chance in this run, and is on every rank. It
 // does not say on which ranks they were seen at the same time, which is chance, too.
-std::optional<std::string> overlap_remark(const ScriptRecord& record) {
+std::string overlap_remark(const ScriptRecord& record) {
   const auto shown =
       std::ranges::find_if(record.ranks, [](const ScriptRank& rank) { return rank.overlap.has_value(); });
   if (shown == record.ranks.end()) {
-    return std::nullopt;
+    return {};
   }
   const traces::ScriptCall* main = &shown->calls[shown->overlap->first];
   const traces::ScriptCall* aside = &shown->calls[shown->overlap->second];
@@ -317,28 +317,22 @@ std::optional<std::string> overlap_remark(const ScriptRecord& record) {
       main->op, place_text(*shown, main->site), aside->op, place_text(*shown, aside->site));
 }
 
+std::string sample_remark(const ScriptRecord& record) {
+  return record.sampled.empty()
+             ? ""
+             : fmt::format(
+                   "{} made the same calls; the other {} were not run, and are taken to make them, too",
+                   ranks_phrase(record.sampled), record.ranks.size() - record.sampled.size());
+}
+
 std::vector<std::string> remarks_of(const ScriptRecord& record) {
-  std::vector<std::string> remarks;
-  if (const std::optional<std::string> remark = release_remark(record.ranks.front().torch)) {
-    remarks.push_back(*remark);
-  }
-  if (const std::optional<std::string> backend = backend_remark(record)) {
-    remarks.push_back(*backend);
-  }
-  if (!record.sampled.empty()) {
-    remarks.push_back(
-        fmt::format("{} made the same calls; the other {} were not run, and are taken to make them, too",
-                    ranks_phrase(record.sampled), record.ranks.size() - record.sampled.size()));
-  }
-  if (const std::optional<std::string> alike = trained_alike(record)) {
-    remarks.push_back(*alike);
-  }
-  if (const std::optional<std::string> own = trained_on_their_own(record)) {
-    remarks.push_back(*own);
-  }
-  if (const std::optional<std::string> overlap = overlap_remark(record)) {
-    remarks.push_back(*overlap);
-  }
+  std::vector<std::string> remarks = {release_remark(record.ranks.front().torch),
+                                      backend_remark(record),
+                                      sample_remark(record),
+                                      trained_alike(record),
+                                      trained_on_their_own(record),
+                                      overlap_remark(record)};
+  std::erase(remarks, "");
   for (const traces::FileProblem& problem : record.problems) {
     remarks.push_back(fmt::format("{}: {}", problem.file, problem.message));
   }
@@ -386,6 +380,19 @@ bool keep_what_only_the_run_shows(const Report* run, const std::string& file, Re
   return true;
 }
 
+std::vector<const traces::ScriptCall*> calls_until_one_raised(const ScriptRank& rank) {
+  std::vector<const traces::ScriptCall*> calls;
+  for (const traces::ScriptEvent& event : rank.events) {
+    for (const std::uint32_t number : event.calls) {
+      calls.push_back(&rank.calls[number]);
+    }
+    if (event.has_raised) {
+      break;
+    }
+  }
+  return calls;
+}
+
 }  // namespace
 
 RecordedScript recorded_script(ScriptRecord record, const std::string& file, const Report* run, bool timeline,
@@ -402,7 +409,6 @@ RecordedScript recorded_script(ScriptRecord record, const std::string& file, con
     return result;  // a live command that failed before it started any rank
   }
   result.remarks = remarks_of(record);
-  const auto has_begun = [](const ScriptRank& rank) { return !rank.backend.empty(); };
   if (std::ranges::none_of(record.ranks, has_begun)) {
     if (run != nullptr && std::holds_alternative<Deadlock>(run->verdict)) {  // in a store of the script's own
       result.report = *run;
@@ -484,23 +490,6 @@ std::string lone_failure(const ScriptRecord& record) {
                        : fmt::format("rank {} raised {} ({})", failed->rank, failed->end.type,
                                      place_text(*failed, failed->end.site));
 }
-
-namespace {
-
-std::vector<const traces::ScriptCall*> calls_until_one_raised(const ScriptRank& rank) {
-  std::vector<const traces::ScriptCall*> calls;
-  for (const traces::ScriptEvent& event : rank.events) {
-    for (const std::uint32_t number : event.calls) {
-      calls.push_back(&rank.calls[number]);
-    }
-    if (event.has_raised) {
-      break;
-    }
-  }
-  return calls;
-}
-
-}  // namespace
 
 bool goes_on_from(const ScriptRecord& record, const ScriptRecord& before) {
   return std::ranges::equal(record.ranks, before.ranks, [](const ScriptRank& rank, const ScriptRank& known) {

@@ -87,13 +87,9 @@ Work collective_of(OpKind kind, const ScriptCall& call, const ProcessGroup& grou
   return call_collective(kind, arguments, line_of(call.site));
 }
 
-Work monitored_barrier_of(const ScriptCall& call, const ProcessGroup& group) {
-  MonitoredBarrierOptions options{.group = group, .timeout = {}, .wait_all_ranks = call.wait_all_ranks};
-  if (call.timeout_s > 0) {
-    options.timeout = static_cast<Duration>(std::llround(call.timeout_s * 1e9));
-  }
-  monitored_barrier(options, line_of(call.site));
-  return {};
+std::optional<Duration> timeout_of(const ScriptCall& call) {
+  return call.timeout_s > 0 ? std::optional(static_cast<Duration>(std::llround(call.timeout_s * 1e9)))
+                            : std::nullopt;
 }
 
 Work work_of(const ScriptCall& call, const ProcessGroup& group, const Pending& tensors) {
@@ -106,7 +102,9 @@ Work work_of(const ScriptCall& call, const ProcessGroup& group, const Pending& t
     return irecv(first_of(tensors.filled, call), call.peer, {group, call.tag}, line_of(call.site));
   }
   if (kind == OpKind::monitored_barrier) {
-    return monitored_barrier_of(call, group);
+    monitored_barrier({.group = group, .timeout = timeout_of(call), .wait_all_ranks = call.wait_all_ranks},
+                      line_of(call.site));
+    return {};
   }
   if (kind && row_of(*kind).family == Family::collective) {
     return collective_of(*kind, call, group, tensors);
@@ -183,11 +181,8 @@ std::vector<Pending> ScriptCalls::issue_batch(const std::vector<const ScriptCall
     all.push_back(with_tensors(call, payloads[i]));
     const bool sends = call.op == "send";
     const TensorList& tensors = sends ? all.back().given : all.back().filled;
-    if (tensors.empty()) {
-      throw ValueError(fmt::format("rollcall: {} without a tensor", call.op));
-    }
     messages.push_back({sends ? OpKind::send : OpKind::recv,
-                        tensors.front(),
+                        first_of(tensors, call),
                         call.peer.value_or(-1),
                         {group(call.group), call.tag}});
   }
@@ -211,9 +206,8 @@ void ScriptCalls::manage(const ScriptCall& call) {
   options.use_local_synchronization = call.is_local;
   options.is_on_gloo = call.is_on_gloo;
   const BackendTraits& traits = this_rank().backend->traits();
-  if (call.timeout_s > 0) {
-    options.timeout = static_cast<Duration>(std::llround(call.timeout_s * 1e9));
-  } else if (traits.raises_timeouts) {
+  options.timeout = timeout_of(call);
+  if (!options.timeout && traits.raises_timeouts) {
     options.timeout = traits.timeout;  // the job's is only for the world
     options.timeout_is_default = true;
   }
@@ -225,10 +219,7 @@ void ScriptCalls::split(const ScriptCall& call) {
   for (const std::vector<std::int64_t>& part : call.parts) {
     parts.emplace_back(part.begin(), part.end());
   }
-  SplitOptions options{.parent = group(call.parent)};
-  if (call.timeout_s > 0) {
-    options.timeout = static_cast<Duration>(std::llround(call.timeout_s * 1e9));
-  }
+  const SplitOptions options{.parent = group(call.parent), .timeout = timeout_of(call)};
   groups_[call.group] = split_group(parts, options, line_of(call.site));
 }
 

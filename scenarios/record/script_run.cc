@@ -9,7 +9,6 @@
 #include <functional>
 #include <memory>
 #include <string_view>
-#include <system_error>
 #include <thread>
 
 #include <fcntl.h>

@@ -440,8 +440,11 @@ class StatementWriter {
     if (const auto label = notes_.labels.find(number); label != notes_.labels.end()) {
       arguments["label"] = label->second;
     }
-    if (const std::string place = place_text(rank_, rank_.calls[number].site);
-        notes_.has_sites && !place.empty()) {
+    tell_site(rank_.calls[number].site, arguments);
+  }
+
+  void tell_site(const ScriptSite& site, OrderedJson& arguments) const {
+    if (const std::string place = place_text(rank_, site); !place.empty()) {
       arguments["site"] = place;
     }
   }
@@ -476,9 +479,7 @@ class StatementWriter {
     }
     const traces::ScriptTouch& touch = rank_.touches[event.touch];
     OrderedJson statement = {{touch.writes ? "write" : "read", buffer->second}};
-    if (const std::string place = place_text(rank_, touch.site); notes_.has_sites && !place.empty()) {
-      statement["site"] = place;
-    }
+    tell_site(touch.site, statement);
     statements_.push_back(std::move(statement));
     buffers_.erase(buffer);
   }
@@ -547,9 +548,7 @@ class StatementWriter {
   OrderedJson raise_statement(const std::string& type, const std::string& message,
                               const ScriptSite& site) const {
     OrderedJson arguments = {{"type", type}, {"message", without_holes(first_line_of(message))}};
-    if (const std::string place = place_text(rank_, site); notes_.has_sites && !place.empty()) {
-      arguments["site"] = place;
-    }
+    tell_site(site, arguments);
     return {{"raise", arguments}};
   }
 

@@ -18,7 +18,6 @@ struct CallNotes {
   std::map<std::uint32_t, std::string> labels{};  // compared with those of other ranks' calls
   std::map<std::uint32_t, std::int64_t> numel{};  // instead of the recorded one
   std::map<std::uint32_t, std::string> peers{};   // an expression, instead of the recorded peer
-  bool has_sites = true;
 };
 
 // The rank's calls in order. Calls that torch waits for are blocking; handles use as few names as there are calls in
