@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "real/backends/backends.h"
 #include "real/backends/doctor.h"
 #include "scenarios/cli/cli.h"
 #include "scenarios/prove/prove.h"

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "traces/formats/recordings.h"
-#include "viz/base/text_style.h"
 
 namespace rollcall::cli {
 

@@ -1,8 +1,5 @@
 #include "scenarios/cli/cli.h"
 
-#include <algorithm>
-#include <iterator>
-
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
@@ -61,9 +58,7 @@ const viz::Explanation& find(std::string_view word) {
   if (const viz::Explanation* found = viz::find_explanation(word)) {
     return *found;
   }
-  std::vector<std::string_view> words;
-  std::ranges::transform(viz::explanations(), std::back_inserter(words), &viz::Explanation::word);
-  const std::string_view nearest = scenario::suggest(word, words);
+  const std::string_view nearest = scenario::suggest_from(word, viz::explanations(), &viz::Explanation::word);
   throw UsageError(fmt::format(
       "unknown verdict or kind '{}'{}", word,
       nearest.empty() ? "; `rollcall explain` lists them" : fmt::format(" (did you mean '{}'?)", nearest)));

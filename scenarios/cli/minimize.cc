@@ -1,7 +1,5 @@
 // `rollcall minimize`: finds the smallest scenario that fails in the same way.
 
-#include <algorithm>
-
 #include <fmt/core.h>
 
 #include "scenarios/cli/cli.h"

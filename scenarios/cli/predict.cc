@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "real/backends/backends.h"
 #include "real/nccl/throughput.h"
 #include "scenarios/cli/cli.h"
 #include "scenarios/cli/cluster_choice.h"

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <set>
 
-#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "scenarios/json/diagnostic.h"

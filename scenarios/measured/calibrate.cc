@@ -1,6 +1,5 @@
 #include "scenarios/measured/calibrate.h"
 
-#include <algorithm>
 #include <set>
 #include <stdexcept>
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <optional>
-#include <set>
 
 #include <fmt/core.h>
 
@@ -325,9 +325,7 @@ std::vector<Illness> slow_parts(const Timings& timings, const cost::Cluster* clu
 
 std::vector<Illness> ill_parts(const Timings& timings, const cost::Cluster* cluster) {
   std::vector<Illness> found = late_parts(timings);
-  for (Illness& each : slow_parts(timings, cluster)) {
-    found.push_back(std::move(each));
-  }
+  std::ranges::move(slow_parts(timings, cluster), std::back_inserter(found));
   return found;
 }
 

@@ -1,4 +1,3 @@
-#include <cstdlib>
 #include <string_view>
 
 #include <fmt/core.h>

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cctype>
 #include <set>
-#include <string_view>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>

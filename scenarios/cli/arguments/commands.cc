@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <string_view>
 
 #include <fmt/core.h>
 #include <CLI/App.hpp>

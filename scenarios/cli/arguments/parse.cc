@@ -26,6 +26,7 @@
 #include "sim/cost/presets.h"
 #include "viz/base/text_style.h"
 #include "viz/base/write_file.h"
+#include "viz/kinds/explanations.h"
 
 namespace rollcall::cli {
 
@@ -262,6 +263,10 @@ void complete(CommandTree& tree) {
     const Command& command = *find_command(help.name);
     for (const char* example : command.examples) {
       help.examples.push_back(fmt::format("rollcall {}", example));
+    }
+    if (help.name == "explain") {  // which has a better message for a wrong word than the parser
+      std::ranges::transform(viz::explanations(), std::back_inserter(help.places.front().choices),
+                             &viz::Explanation::word);
     }
     for (Argument& option : help.options) {
       if (option.names.front() == "--cluster") {

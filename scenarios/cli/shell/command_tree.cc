@@ -1,13 +1,10 @@
 #include "scenarios/cli/shell/command_tree.h"
 
-#include <algorithm>
 #include <utility>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
-
-#include "viz/kinds/explanations.h"
 
 namespace rollcall::cli {
 namespace {
@@ -75,18 +72,6 @@ CommandHelp describe_command(const CLI::App& app) {
   return command;
 }
 
-// Adds words that the parser accepts as text, because a command has a better message for a wrong one.
-void add_words(CommandTree& tree) {
-  for (CommandHelp& command : tree.commands) {
-    for (Argument& place : command.places) {
-      if (command.name == "explain" && place.value == "KIND") {
-        std::ranges::transform(viz::explanations(), std::back_inserter(place.choices),
-                               [](const viz::Explanation& each) { return each.word; });
-      }
-    }
-  }
-}
-
 }  // namespace
 
 bool Argument::is_path() const {
@@ -102,7 +87,6 @@ CommandTree describe(const CLI::App& app, std::string exit_codes) {
   for (const CLI::App* command : app.get_subcommands(all)) {
     tree.commands.push_back(describe_command(*command));
   }
-  add_words(tree);
   return tree;
 }
 
