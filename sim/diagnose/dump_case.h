@@ -111,6 +111,10 @@ void set_group(const DumpCase& job, std::uint32_t group, Diagnosis& diagnosis);
 // For ranks that have never used the node's group, although they are members.
 Diagnosis never_used(const DumpCase& job, const WaitNode& node, const RankSet& outsiders);
 
+// Compares the culprits of `diagnosis` with the smallest change under which all recorded calls could have finished, and
+// names the ranks that have to change. Leaves the diagnosis of jobs with missing records alone.
+void mend(const DumpCase& job, Diagnosis& diagnosis);
+
 // Adds the ranks that suffer, and how each wait leads to the culprits.
 void add_victims(const DumpCase& job, Diagnosis& diagnosis);
 

@@ -64,8 +64,8 @@ std::optional<Departure> find_departure(const RankOps& ops, const DumpOp& op) {
   const std::size_t begin = index > window_before ? index - window_before : 1;
   for (std::size_t at = begin; at < std::min(ops.ops.size(), begin + 4 * window_before); ++at) {
     const Examples examples = examples_of(ops.ops, at);
-    const bool is_usual = std::any_of(examples.positions.begin(), examples.positions.end(),
-                                      [&](std::size_t i) { return same_step(ops.ops[i], ops.ops[at]); });
+    const bool is_usual = std::ranges::any_of(
+        examples.positions, [&](std::size_t i) { return same_step(ops.ops[i], ops.ops[at]); });
     // The first iteration of a loop breaks with weak habits too; of equally strong ones the later counts.
     const bool is_stronger = !strongest || examples.context >= strongest->context;
     if (!is_usual && !examples.positions.empty() && is_stronger &&

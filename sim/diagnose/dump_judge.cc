@@ -12,7 +12,6 @@
 
 #include "sim/base/expects.h"
 #include "sim/diagnose/dump_case.h"
-#include "sim/diagnose/dump_repair.h"
 #include "sim/diagnose/log_judge.h"
 #include "sim/diagnose/log_ranks.h"
 #include "sim/wording/phrasing.h"

@@ -1,4 +1,4 @@
-#include "sim/diagnose/dump_repair.h"
+// Blame by repair, for recordings: the smallest change of the ranks' calls that explains why the job made no progress.
 
 #include <algorithm>
 #include <optional>
@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "sim/base/expects.h"
+#include "sim/diagnose/dump_case.h"
 #include "sim/diagnose/dump_compare.h"
 #include "sim/diagnose/list_replay.h"
 #include "sim/repair/repair.h"

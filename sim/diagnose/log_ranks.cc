@@ -572,7 +572,7 @@ std::optional<Diagnosis> judge_call_lists(const std::vector<LogFact>& facts) {
   const LogFact& waiting = lists.at(ahead.first()).last();
   const RankSet silent = counts_messages ? difference(behind, waited_themselves(facts)) : behind;
   if (silent.empty()) {
-    const auto shown = std::find_if(facts.begin(), facts.end(), [&behind](const LogFact& fact) {
+    const auto shown = std::ranges::find_if(facts, [&behind](const LogFact& fact) {
       return fact.kind == Kind::gave_up && behind.contains(fact.ranks.first());
     });
     return held_up_by_messages(behind, waiting, *shown);
@@ -672,7 +672,7 @@ std::optional<Diagnosis> judge_silence(const std::vector<LogFact>& facts) {
   }
   known.insert(RankSet::range(0, failed.ranges().back().last));
   const auto op_of = [&facts](Rank rank) -> const LogFact* {
-    const auto place = std::find_if(facts.begin(), facts.end(), [rank](const LogFact& fact) {
+    const auto place = std::ranges::find_if(facts, [rank](const LogFact& fact) {
       return (fact.kind == Kind::lost_peer || fact.kind == Kind::gave_up) && fact.ranks.contains(rank);
     });
     return place == facts.end() ? nullptr : &*place;
@@ -732,8 +732,7 @@ std::optional<Diagnosis> judge_silence(const std::vector<LogFact>& facts) {
   diagnosis.finding.advice =
       fmt::format("check what {} did instead: its stack (py-spy dump), the kernel's log for a kill",
                   ranks_phrase(silent));
-  diagnosis.evidence.push_back(fmt::format("{}: {}{}", shown.place(), shown.text,
-                                           shown.site.empty() ? "" : fmt::format(" (at {})", shown.site)));
+  diagnosis.evidence.push_back(error_evidence(shown));
   diagnosis.would_settle.push_back(dumps_would_say);
   return diagnosis;
 }
