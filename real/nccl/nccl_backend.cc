@@ -29,8 +29,11 @@
 #include "sim/c10d/p2p.h"
 #include "sim/c10d/stream.h"
 #include "sim/torch/torch_traits.h"
+#endif
 
 namespace rollcall::real {
+
+#ifdef ROLLCALL_HAS_NCCL
 namespace {
 
 constexpr auto watchdog_interval = std::chrono::milliseconds(100);
@@ -566,15 +569,11 @@ std::string nccl_obstacle(Rank) {
 
 std::unique_ptr<Backend> connect_nccl(const Seat& seat) { return std::make_unique<NcclBackend>(seat); }
 
-}  // namespace rollcall::real
-
 #else
-
-namespace rollcall::real {
 
 std::string nccl_obstacle(Rank) { return "nccl: rollcall was built without the headers of CUDA and NCCL"; }
 std::unique_ptr<Backend> connect_nccl(const Seat&) { throw Unavailable(nccl_obstacle(1)); }
 
-}  // namespace rollcall::real
-
 #endif
+
+}  // namespace rollcall::real

@@ -21,8 +21,11 @@
 #include "real/nccl/nccl_types.h"
 #include "real/process/forked_work.h"
 #include "sim/base/expects.h"
+#endif
 
 namespace rollcall::real {
+
+#ifdef ROLLCALL_HAS_NCCL
 namespace {
 
 constexpr int warm_up_calls = 5;
@@ -156,21 +159,13 @@ std::vector<double> measure_throughput(const ThroughputOptions& options) {
   return times;
 }
 
-}  // namespace rollcall::real
-
 #else
-
-namespace rollcall::real {
 
 std::vector<double> measure_throughput(const ThroughputOptions&) {
   throw Unavailable(fmt::format("nccl: {}", probe_gpus().problem));
 }
 
-}  // namespace rollcall::real
-
 #endif
-
-namespace rollcall::real {
 
 bool is_measured(OpKind op) {
   const OpRow& row = row_of(op);
