@@ -181,7 +181,7 @@ void order_store_cycle(Deadlock& deadlock, const std::vector<RankProgram>& progr
   }
   finding.kind = FindingKind::store_never_served;
   if (finding.culprits == finding.at->missing) {
-    return;  // the owners of the key: see key_owners.h
+    return;  // the owners of the key: see key_owners.cc
   }
   blame_alone(in_store->waiting, finding);
   finding.at = *in_store;
