@@ -54,14 +54,6 @@ struct Lane {
   }
 };
 
-// How one recorded call is drawn, wherever it was made.
-struct CallLook {
-  std::uint32_t name = 0;
-  std::uint32_t arguments = 0;
-  std::int64_t numel = 0;
-  Dtype dtype = Dtype::float32;
-};
-
 // How far a rank's clock is ahead of the first rank's: the median difference over the calls that both finished.
 // A difference below one second is only the delay of noticing a completion.
 std::int64_t clock_of(const DumpCase& job, const RankOps& ops) {
@@ -219,8 +211,11 @@ class TimelineMaker {
 
   std::uint32_t next_span() const { return static_cast<std::uint32_t>(result_.timeline.spans().size()); }
 
-  CallLook look_of(const DumpCall& call) {
-    CallLook look;
+  // What all spans of one recorded call have in common.
+  Span look_of(const DumpCall& call) {
+    Span look;
+    look.kind = call.is_message() ? Span::Kind::message : Span::Kind::collective;
+    look.async_op = true;  // these backends queue every call
     look.name = result_.timeline.intern(call.op);
     look.numel = recorded_elements(call);
     const std::string dtype = call.dtype();
@@ -245,17 +240,10 @@ class TimelineMaker {
 
   Span span_of(Rank rank, const DumpRecord& record, Time place) {
     const DumpCall& call = job_.view.job.calls[record.call];
-    const CallLook& look = looks_[record.call];
-    Span span;
+    Span span = looks_[record.call];
     span.rank = rank;
-    span.kind = call.is_message() ? Span::Kind::message : Span::Kind::collective;
     span.seq = call.is_message() || record.is_p2p ? record.p2p_seq : record.collective_seq;
-    span.name = look.name;
     span.group = groups_[record.group];
-    span.arguments = look.arguments;
-    span.numel = look.numel;
-    span.dtype = look.dtype;
-    span.async_op = true;  // these backends queue every call
     if (call.is_message()) {
       span.peer = member_of(record.group, call.op == "send" ? call.destination : call.source);
     }
@@ -295,7 +283,7 @@ class TimelineMaker {
   const DumpCase& job_;
   RecordedTimeline result_;
   std::vector<std::uint32_t> groups_;  // names, as in the job
-  std::vector<CallLook> looks_;        // as in the job
+  std::vector<Span> looks_;            // of calls, as in the job
   std::map<Rank, std::int64_t> clocks_;
   std::map<std::pair<Rank, std::uint32_t>, std::uint32_t> drawn_;             // spans, by rank and record
   std::map<std::pair<std::uint32_t, std::int64_t>, std::int64_t> last_came_;  // by group and number

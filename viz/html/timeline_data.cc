@@ -193,15 +193,14 @@ std::vector<Story> stories_of(const Report& report, const TraceLanes& lanes, Cal
 
 // The last arrival at each collective of a group.
 struct Arrivals {
-  std::uint32_t group = 0;        // the index of its name
-  std::vector<const Span*> last;  // by number; numbers may leave gaps of any size
+  std::uint32_t group = 0;                   // the index of its name
+  std::map<std::int64_t, const Span*> last;  // by number; numbers may leave gaps of any size
 };
 
 // Returns the arrivals by group, in order of appearance.
 std::vector<Arrivals> arrivals_of(const Timeline& timeline) {
   std::vector<Arrivals> groups;
-  std::unordered_map<std::uint32_t, std::size_t> places;                 // of groups
-  std::vector<std::unordered_map<std::int64_t, const Span*>> last_ones;  // by place, by number
+  std::unordered_map<std::uint32_t, std::size_t> places;  // of groups
   for (const Span& span : timeline.spans()) {
     if (span.kind != Span::Kind::collective || span.seq < 0) {
       continue;
@@ -209,31 +208,24 @@ std::vector<Arrivals> arrivals_of(const Timeline& timeline) {
     const auto [place, is_new] = places.try_emplace(span.group, groups.size());
     if (is_new) {
       groups.push_back({span.group, {}});
-      last_ones.emplace_back();
     }
-    const Span*& last = last_ones[place->second][span.seq];
+    const Span*& last = groups[place->second].last[span.seq];
     if (last == nullptr || last->start < span.start) {
       last = &span;
     }
-  }
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    for (const auto& [seq, span] : last_ones[i]) {
-      groups[i].last.push_back(span);
-    }
-    std::ranges::sort(groups[i].last, {}, &Span::seq);
   }
   return groups;
 }
 
 void add_arrivals(std::string& out, const std::vector<Arrivals>& groups) {
   for (const Arrivals& arrivals : groups) {
-    std::int64_t seq = 0;
+    std::int64_t previous = 0;
     Time last = 0;
-    for (const Span* span : arrivals.last) {
-      add_number(out, static_cast<std::uint64_t>(span->seq - seq));
+    for (const auto& [seq, span] : arrivals.last) {
+      add_number(out, static_cast<std::uint64_t>(seq - previous));
       add_number(out, static_cast<std::uint64_t>(span->rank));
       add_signed(out, span->start - last);
-      seq = span->seq;
+      previous = seq;
       last = span->start;
     }
   }
@@ -307,9 +299,9 @@ Json broken_json(const Report& report, const std::vector<Arrivals>& groups) {
                  {"missing", ranges_json(missing)},
                  {"text", early ? "" : shown("no " + owed_phrase(*finding->at))}};
   for (const Arrivals& arrivals : groups) {
-    const auto slot = std::ranges::lower_bound(arrivals.last, seq, {}, &Span::seq);
-    if (report.timeline.name(arrivals.group) == name && slot != arrivals.last.end() && (*slot)->seq == seq) {
-      broken["time"] = (*slot)->start;
+    const auto slot = arrivals.last.find(seq);
+    if (report.timeline.name(arrivals.group) == name && slot != arrivals.last.end()) {
+      broken["time"] = slot->second->start;
       broken["found"] = true;
     }
   }
