@@ -23,7 +23,7 @@ struct FileProblem {
 struct ReadResult {
   check::JobDump job;
   std::vector<FileProblem> problems;  // by file
-  std::vector<std::string> unknown;  // files in folders that no reader knows
+  std::vector<std::string> unknown;   // files in folders that no reader knows
 };
 
 // Called by any of the reading threads when a file is done: how many files are done, out of how many.

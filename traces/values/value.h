@@ -8,8 +8,8 @@ namespace rollcall::traces {
 
 using values::Arena;
 using values::BadFile;
+using values::find;
 using values::Node;
 using values::Value;
-using values::find;
 
 }  // namespace rollcall::traces

@@ -1,6 +1,5 @@
 #include "viz/ci/test_text.h"
 
-
 #include <fmt/core.h>
 
 namespace rollcall::viz {

@@ -5,7 +5,6 @@
 #include <tuple>
 #include <utility>
 
-
 #include "viz/rows/group_families.h"
 #include "viz/rows/phrases.h"
 #include "viz/rows/roles.h"

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-
 #include "sim/report/report.h"
 
 namespace rollcall::viz {
