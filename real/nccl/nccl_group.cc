@@ -61,10 +61,10 @@ std::unique_ptr<NcclGroup> NcclGroup::between(const NcclLibraries& libraries, Gp
 // The part's handle is filled in while this communicator is in progress, and perhaps a little later (NCCLUtils.cpp,
 // NCCLComm::split).
 std::unique_ptr<NcclGroup> NcclGroup::split(int part, Rank rank, Rank size) {
-  decltype(ncclCommSplit)* const split = libraries_.nccl.library.find("ncclCommSplit");
+  decltype(ncclCommSplit)* const comm_split = libraries_.nccl.library.find("ncclCommSplit");
   ncclConfig_t config = nonblocking();
   ncclComm_t made = nullptr;
-  libraries_.check(split(communicator_, part, rank, &made, &config));
+  libraries_.check(comm_split(communicator_, part, rank, &made, &config));
   settle_communicator();
   if (part == no_part) {
     return nullptr;
