@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "scenarios/cli/terminal/progress_wish.h"
 #include "scenarios/program/units.h"
 #include "sim/c10d/op.h"
 #include "viz/base/text_style.h"
@@ -161,6 +162,7 @@ struct CommandLine {
   viz::ColorChoice color = viz::ColorChoice::automatic;
   std::string output;     // a file instead of standard output; may be empty
   bool progress = false;  // also without a terminal
+  ProgressWish progress_wish() const { return {detail == viz::TextStyle::Detail::quiet, progress}; }
 
   std::string file;                   // run, compare; init: the repository, may be empty
   std::string other;                  // compare: the second of two runs; may be empty
@@ -189,8 +191,8 @@ struct CommandLine {
 // Throws UsageError.
 std::variant<CommandLine, ExitCode> parse(int argc, const char* const* argv);
 
-// Returns the value of an option. Throws UsageError, which begins with `option`, if it could not be read, or is less than
-// `least`: then `complaint` says what it must be.
+// Returns the value of an option. Throws UsageError, which begins with `option`, if it could not be read, or is less
+// than `least`: then `complaint` says what it must be.
 std::int64_t at_least(std::int64_t least, const scenario::Quantity& read, const std::string& option,
                       std::string_view complaint);
 

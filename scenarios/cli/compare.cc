@@ -112,7 +112,7 @@ ExitCode compare_with_real(const CommandLine& line, const std::vector<ReportFile
 }
 
 std::pair<compare::SimulatedRun, compare::SimulatedRun> load_both(const CommandLine& line) {
-  Progress progress(line, "reading " + line.file);
+  Progress progress(line.progress_wish(), "reading " + line.file);
   return {load_run(line.file, progress), load_run(line.other, progress)};
 }
 

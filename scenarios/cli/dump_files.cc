@@ -51,7 +51,7 @@ std::vector<std::string> remarks_of(const std::vector<traces::FileProblem>& prob
 traces::ReadResult read_dumps(const CommandLine& line, const std::vector<std::string>& paths) try {
   traces::ReadResult input;
   {
-    Progress progress(line, "reading dumps");
+    Progress progress(line.progress_wish(), "reading dumps");
     input = traces::read_recordings(paths, [&progress](std::size_t done, std::size_t all) {
       progress.say(bar_text("reading dumps", done, all));
     });

@@ -107,7 +107,7 @@ ExitCode explore_schedules(const CommandLine& line) {
   scenario::ExploreScenarioOptions options = options_of(line);
   const std::vector<ReportFile> reports = report_files(line, page_kinds());
   require_files_of_their_own(line, reports, {only_file(line)});
-  Progress progress(line, "exploring");
+  Progress progress(line.progress_wish(), "exploring");
   const scenario::Scenario loaded = load_explored(line, progress);
   const Interruption interruption;
   options.search.interrupted = &interruption.flag();
@@ -140,7 +140,7 @@ ExitCode explore_in_parts(const CommandLine& line) {
   if (options.search.shard.count > 1) {
     throw UsageError("--checkpoint already divides the search into parts; leave out --shard");
   }
-  Progress progress(line, "exploring");
+  Progress progress(line.progress_wish(), "exploring");
   const scenario::Scenario loaded = load_explored(line, progress);
   Checkpoint checkpoint(line.explore.checkpoint, search_phrase(line, options));
   const Interruption interruption;
@@ -172,7 +172,7 @@ ExitCode explore_in_parts(const CommandLine& line) {
 
 ExitCode explore_disturbances(const CommandLine& line) {
   const Interruption interruption;
-  Progress progress(line, "disturbing the scenario");
+  Progress progress(line.progress_wish(), "disturbing the scenario");
   const scenario::WhatIf found = scenario::what_if(
       only_file(line),
       {.seed = line.seed,

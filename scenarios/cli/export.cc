@@ -82,7 +82,7 @@ std::string summary(const scenario::RecordedRun& run, const std::string& folder)
 ExitCode export_dumps(const CommandLine& line) {
   const auto [file, folder] = arguments_of(line);
   check_folder(folder);
-  Progress progress(line, "starting");
+  Progress progress(line.progress_wish(), "starting");
   const scenario::RecordedRun run = scenario::record_run(load_watched(file, progress), line.seed);
   progress.say(fmt::format("writing dumps to {}", folder));
   write_dumps(folder, run.job, line.dumps.encoding == "json");

@@ -40,8 +40,8 @@ Json json_of(const scenario::Diagnostic& diagnostic) {
   return object;
 }
 
-// Shows what is wrong with a scenario file: as text on standard error; with --format json as an object on standard output,
-// in place of the report:
+// Shows what is wrong with a scenario file: as text on standard error; with --format json as an object on standard
+// output, in place of the report:
 //   { "schema_version": 1, "errors": [ { "file", "line", "column", "pointer", "message", "suggestion" } ] }
 void show_diagnostics(const CommandLine& line, const scenario::InvalidScenario& error) {
   if (line.format == Format::text) {

@@ -14,7 +14,7 @@ ExitCode minimize_scenario(const CommandLine& line) {
   require_scenario(line.file);
   const Interruption interruption;
   scenario::MinimizeOptions options{.seed = line.seed, .progress = {}, .interrupted = &interruption.flag()};
-  Progress progress(line, fmt::format("minimizing {}", line.file));
+  Progress progress(line.progress_wish(), fmt::format("minimizing {}", line.file));
   options.progress = [&](std::int64_t tried, Rank ranks, std::size_t statements) {
     progress.say(fmt::format("minimizing {}: ranks left: {}, statements left: {}, tries: {}", line.file,
                              ranks, statements, tried));

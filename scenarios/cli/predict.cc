@@ -245,7 +245,7 @@ void count_tokens(std::int64_t tokens_per_step, std::vector<predict::VariantRow>
 ExitCode predict_scenario(const CommandLine& line) {
   const PredictArguments& arguments = line.predict;
   require_pages(line);
-  Progress progress(line, "starting");
+  Progress progress(line.progress_wish(), "starting");
   Scenario loaded = load_watched(arguments.subject, progress, {.brings_cluster = !arguments.cluster.empty()});
   traced_run(line.trace, loaded.options.world_size);  // throws before it runs, not after
   const Report report = run_on_cluster(arguments, loaded, arguments.cluster);

@@ -54,7 +54,7 @@ ExitCode run_scenario(const CommandLine& line) {
   const std::vector<ReportFile> reports = report_files(line, run_kinds());
   require_files_of_their_own(line, reports, {line.file});
   try {
-    Progress progress(line, "starting");
+    Progress progress(line.progress_wish(), "starting");
     const scenario::Scenario loaded = load_watched(line.file, progress);
     const viz::TraceOptions traced = traced_run(line.trace, loaded.options.world_size);
     const bool timeline = wants_timeline(line.trace) || wants_timeline(reports);

@@ -173,7 +173,7 @@ class Printer {
  public:
   Printer(const CommandLine& line, std::size_t count)
       : line_(line),
-        progress_(line, "starting"),
+        progress_(line.progress_wish(), "starting"),
         count_(count),
         is_quiet_(line.format == Format::json || line.detail == viz::TextStyle::Detail::quiet),
         lists_all_(!is_shown(line) || line.detail == viz::TextStyle::Detail::verbose),

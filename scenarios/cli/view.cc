@@ -48,13 +48,13 @@ Page page_of_trace(const std::vector<std::string>& paths) try {
 }
 
 Page page_of_run(const CommandLine& line, const std::string& path) {
-  Progress progress(line, "reading " + path);
+  Progress progress(line.progress_wish(), "reading " + path);
   auto run = std::make_shared<const Report>(load_report(path, progress));
   return [run](std::ostream& out) { viz::html_report(*run, out); };
 }
 
 Page page_of_two(const CommandLine& line, const std::string& first, const std::string& second) {
-  Progress progress(line, "reading " + first);
+  Progress progress(line.progress_wish(), "reading " + first);
   auto before = std::make_shared<const compare::SimulatedRun>(load_run(first, progress));
   auto after = std::make_shared<const compare::SimulatedRun>(load_run(second, progress));
   return [before, after](std::ostream& out) {

@@ -10,7 +10,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "scenarios/cli/cli.h"
 #include "sim/engine/simulate.h"
 #include "viz/base/text_style.h"
 #include "viz/rows/phrases.h"
@@ -49,12 +48,11 @@ std::string cut(std::string text, std::size_t width) {
 
 }  // namespace
 
-Progress::Progress(const CommandLine& line, std::string what) : what_(std::move(what)) {
+Progress::Progress(ProgressWish wish, std::string what) : what_(std::move(what)) {
   const bool has_terminal = ::isatty(STDERR_FILENO) == 1;
-  const bool is_quiet = line.detail == viz::TextStyle::Detail::quiet;
-  place_ = has_terminal && (line.progress || !is_quiet) ? Place::terminal
-           : line.progress                              ? Place::log
-                                                        : Place::nowhere;
+  place_ = has_terminal && (wish.is_wanted || !wish.is_quiet) ? Place::terminal
+           : wish.is_wanted                                   ? Place::log
+                                                              : Place::nowhere;
   if (is_watched()) {
     artist_ = std::jthread([this](const std::stop_token& over) { draw_at_times(over); });
   }

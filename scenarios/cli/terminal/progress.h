@@ -12,18 +12,18 @@
 #include <string>
 #include <thread>
 
+#include "scenarios/cli/terminal/progress_wish.h"
+
 namespace rollcall::sim {
 struct Progress;
 }
 
 namespace rollcall::cli {
 
-struct CommandLine;
-
 class Progress {
  public:
   // `what` is shown until say() replaces it.
-  Progress(const CommandLine& line, std::string what);
+  Progress(ProgressWish wish, std::string what);
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   ~Progress();  // wipes the line
