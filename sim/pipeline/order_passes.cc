@@ -1,4 +1,4 @@
-#include "sim/pipeline/order_passes.h"
+#include "sim/pipeline/orders.h"
 
 #include <algorithm>
 #include <map>

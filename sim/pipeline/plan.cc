@@ -7,7 +7,6 @@
 
 #include "sim/base/ascii.h"
 #include "sim/base/error.h"
-#include "sim/pipeline/order_passes.h"
 #include "sim/pipeline/orders.h"
 
 namespace rollcall {

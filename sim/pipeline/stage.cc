@@ -29,6 +29,9 @@ std::optional<Rank> PipelineStage::other_rank(std::int32_t stage) const {
 std::vector<PointToPoint> PipelineStage::messages(OpKind kind, std::int32_t peer_stage,
                                                   bool of_gradients) const {
   std::vector<PointToPoint> batch;
+  if (peer_stage < 0 || peer_stage == plan_->stages() || (of_gradients && !has_backward)) {
+    return batch;
+  }
   for (std::size_t i = 0; i < tensors_->size(); ++i) {
     const StageTensor& tensor = (*tensors_)[i];
     if (of_gradients && !tensor.requires_grad) {
@@ -42,22 +45,6 @@ std::vector<PointToPoint> PipelineStage::messages(OpKind kind, std::int32_t peer
                      .options = {.group = group_}});
   }
   return batch;
-}
-
-std::vector<PointToPoint> PipelineStage::fwd_recv_ops() const {
-  return is_first() ? std::vector<PointToPoint>{} : messages(OpKind::recv, index_ - 1, false);
-}
-
-std::vector<PointToPoint> PipelineStage::fwd_send_ops() const {
-  return is_last() ? std::vector<PointToPoint>{} : messages(OpKind::send, index_ + 1, false);
-}
-
-std::vector<PointToPoint> PipelineStage::bwd_recv_ops() const {
-  return is_last() || !has_backward ? std::vector<PointToPoint>{} : messages(OpKind::recv, index_ + 1, true);
-}
-
-std::vector<PointToPoint> PipelineStage::bwd_send_ops() const {
-  return is_first() || !has_backward ? std::vector<PointToPoint>{} : messages(OpKind::send, index_ - 1, true);
 }
 
 std::vector<Work> batch_p2p(const std::vector<PointToPoint>& batch, Site site) {

@@ -34,10 +34,10 @@ class PipelineStage {
 
   // get_fwd_recv_ops and its counterparts: the messages of one microbatch; empty at the pipeline's ends. Receives use
   // new tensors. The two for gradients are empty when only a forward runs.
-  std::vector<PointToPoint> fwd_recv_ops() const;
-  std::vector<PointToPoint> fwd_send_ops() const;
-  std::vector<PointToPoint> bwd_recv_ops() const;
-  std::vector<PointToPoint> bwd_send_ops() const;
+  std::vector<PointToPoint> fwd_recv_ops() const { return messages(OpKind::recv, index_ - 1, false); }
+  std::vector<PointToPoint> fwd_send_ops() const { return messages(OpKind::send, index_ + 1, false); }
+  std::vector<PointToPoint> bwd_recv_ops() const { return messages(OpKind::recv, index_ + 1, true); }
+  std::vector<PointToPoint> bwd_send_ops() const { return messages(OpKind::send, index_ - 1, true); }
   bool has_backward = true;
 
   // The global rank of the neighboring stage; empty beyond the ends, and if it is the caller's own.
