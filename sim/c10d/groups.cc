@@ -66,17 +66,15 @@ void check_cuda() {
   }
 }
 
-// Numbers the groups of one call, so that reports can distinguish them.
-GroupOptions numbered(GroupOptions options, std::size_t index) {
+// Makes the next group of one call. They are numbered, so that reports can distinguish them.
+void add_group(Subgroups& made, const RankList& ranks, GroupOptions options, Site site) {
   if (!options.name.empty()) {
-    options.name += std::to_string(index);
+    options.name += std::to_string(made.all.size());
   }
-  return options;
-}
-
-void forget_all(RankContext& self) {
-  self.world = {};
-  self.destroyed.reset();
+  made.all.push_back(new_group(ranks, options, site));
+  if (made.all.back().is_member()) {
+    made.current = made.all.back();
+  }
 }
 
 }  // namespace
@@ -147,10 +145,7 @@ Subgroups new_subgroups(std::optional<Rank> group_size, const GroupOptions& opti
   for (Rank first = 0; first < world_size; first += size) {
     RankList ranks(static_cast<std::size_t>(size));
     std::iota(ranks.begin(), ranks.end(), first);
-    made.all.push_back(new_group(ranks, numbered(options, made.all.size()), site));
-    if (made.all.back().is_member()) {
-      made.current = made.all.back();
-    }
+    add_group(made, ranks, options, site);
   }
   return made;
 }
@@ -164,16 +159,13 @@ Subgroups new_subgroups_by_enumeration(const std::vector<RankList>& lists, const
   Subgroups made;
   std::map<Rank, const RankList*> list_of;
   for (const RankList& ranks : lists) {
-    made.all.push_back(new_group(ranks, numbered(options, made.all.size()), site));
+    add_group(made, ranks, options, site);
     for (const Rank rank : ranks) {
       const auto [entry, is_new] = list_of.emplace(rank, &ranks);
       if (!is_new) {
         throw ValueError(fmt::format("Rank {} has appeared in both subgroup {} and {}", rank,
                                      python_list(*entry->second), python_list(ranks)));
       }
-    }
-    if (made.all.back().is_member()) {
-      made.current = made.all.back();
     }
   }
   return made;
@@ -230,7 +222,8 @@ void destroy_process_group(const ProcessGroup& group, Site site) {
   call.op = start(OpKind::destroy_process_group, target, site);
   manage(std::move(call));
   if (everything) {
-    forget_all(self);
+    self.world = {};
+    self.destroyed.reset();
     return;
   }
   if (!self.destroyed) {

@@ -1,6 +1,5 @@
 #include "sim/train/join.h"
 
-#include <algorithm>
 #include <utility>
 
 #include <fmt/core.h>
@@ -131,7 +130,7 @@ bool Join::shadow_once(std::int64_t iteration) {
                     "performance degradation during training.",
                     skew_warning_threshold, group_.rank(), skew_warning_threshold));
   }
-  if (ranks_not_joined() == 0) {
+  if (has_everyone_joined()) {
     return false;
   }
   if (options_.throw_on_early_termination) {
@@ -143,15 +142,11 @@ bool Join::shadow_once(std::int64_t iteration) {
   return true;
 }
 
-Rank Join::ranks_not_joined() {
+bool Join::has_everyone_joined() {
   Scope scope("join.count", "join.presence");
   const Tensor active = presence(0, device_);
   all_reduce(active, {.group = group_}, {});
-  const double sum = active.item();  // any value, if the call met one of another type; only 0 ends the loop
-  if (sum == 0) {
-    return 0;
-  }
-  return sum > 1 ? static_cast<Rank>(std::min<double>(sum, group_.size())) : 1;
+  return active.item() == 0;  // any value, if the call met one of another type; only 0 ends the loop
 }
 
 void Join::terminate_everyone() {

@@ -130,7 +130,7 @@ class Join {
   void leave();
   std::int64_t shadow_until_everyone_joined();
   bool shadow_once(std::int64_t iteration);
-  Rank ranks_not_joined();
+  bool has_everyone_joined();
   [[noreturn]] void terminate_everyone();
 
   std::vector<std::reference_wrapper<Joinable>> joinables_;
