@@ -1,6 +1,7 @@
 #include "sim/nccl/nccl_rules.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include <fmt/core.h>
@@ -19,14 +20,8 @@ using check::Slot;
 
 template <typename Field>
 bool agree(const std::vector<Op>& calls, Field&& field) {
-  return std::ranges::all_of(calls, [&](const Op& op) { return field(op) == field(calls.front()); });
-}
-
-bool same_kind(const std::vector<Op>& calls) {
-  return agree(calls, [](const Op& op) { return op.kind; });
-}
-bool same_root(const std::vector<Op>& calls) {
-  return agree(calls, [](const Op& op) { return op.root; });
+  return std::ranges::all_of(
+      calls, [&](const auto& value) { return value == std::invoke(field, calls.front()); }, field);
 }
 
 // A barrier is an all_reduce of one element (ProcessGroupNCCL::barrier).
@@ -35,8 +30,8 @@ bool is_reduced_in_place(const Op& op) { return has_uniform_form(op.kind) || op.
 // Calls with several tensors, or a list of parts, are separate NCCL calls, or are packed first: only calls of the same
 // kind are compared there.
 bool same_function(const std::vector<Op>& calls) {
-  return same_kind(calls) || (std::ranges::all_of(calls, is_reduced_in_place) &&
-                              agree(calls, [](const Op& op) { return row_of(op.kind).nccl; }));
+  return agree(calls, &Op::kind) || (std::ranges::all_of(calls, is_reduced_in_place) &&
+                                     agree(calls, [](const Op& op) { return row_of(op.kind).nccl; }));
 }
 
 bool any_meta(const std::vector<Op>& calls) {
@@ -74,10 +69,10 @@ class NcclRules final : public BackendRules {
     if (any_meta(calls)) {
       return;
     }
-    if (same_kind(calls) && row_of(calls.front().kind).nccl == NcclFunction::messages) {
+    if (agree(calls, &Op::kind) && row_of(calls.front().kind).nccl == NcclFunction::messages) {
       return exchange_what_fits(calls, slot);
     }
-    if (!same_function(calls) || !same_root(calls) || !same_bytes(calls)) {
+    if (!same_function(calls) || !agree(calls, &Op::root) || !same_bytes(calls)) {
       return;
     }
     if (calls.front().uneven) {
@@ -122,7 +117,7 @@ class NcclRules final : public BackendRules {
     std::vector<OpTensors> members;
     std::vector<std::vector<std::byte>> before;  // by member: what it receives into
     const bool has_parts = row_of(calls.front().kind).sizes == Sizes::exchanged;
-    if (!has_parts || !agree(calls, [](const Op& op) { return op.dtype; })) {
+    if (!has_parts || !agree(calls, &Op::dtype)) {
       return;
     }
     for (const Op& op : calls) {
