@@ -4,7 +4,6 @@
 #include <array>
 #include <concepts>
 #include <initializer_list>
-#include <iterator>
 #include <limits>
 #include <utility>
 #include <variant>

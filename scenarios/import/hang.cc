@@ -4,7 +4,6 @@
 #include <array>
 #include <optional>
 #include <string_view>
-#include <vector>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>

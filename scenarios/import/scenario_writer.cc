@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <sstream>
 #include <string_view>
-#include <vector>
 
 #include <nlohmann/json.hpp>
 

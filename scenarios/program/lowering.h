@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "scenarios/json/json_tree.h"

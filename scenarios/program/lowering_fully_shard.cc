@@ -7,7 +7,6 @@
 #include <fmt/core.h>
 
 #include "scenarios/json/diagnostic.h"
-#include "scenarios/json/source.h"
 #include "scenarios/json/suggest.h"
 #include "scenarios/program/lowering.h"
 

@@ -6,10 +6,8 @@
 #include <fmt/core.h>
 
 #include "scenarios/json/diagnostic.h"
-#include "scenarios/json/source.h"
 #include "scenarios/json/suggest.h"
 #include "scenarios/program/lowering.h"
-#include "scenarios/program/units.h"
 #include "sim/torch/torch_traits.h"
 
 namespace rollcall::scenario {

@@ -1,13 +1,11 @@
 #include "scenarios/program/value_reader.h"
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
 
 #include <fmt/format.h>
 
 #include "scenarios/json/diagnostic.h"
-#include "scenarios/json/source.h"
 #include "scenarios/json/suggest.h"
 #include "scenarios/program/devices.h"
 #include "scenarios/program/units.h"

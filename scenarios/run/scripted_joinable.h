@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "scenarios/program/program.h"
 #include "sim/train/join.h"
