@@ -54,6 +54,8 @@ def _packed(call, tensors, rows, rows_filled):
     table = torch.cat(parts, 1)
     call.given, call.filled = [table.reshape(-1)], [table.new_empty(rows_filled * table.shape[1])]
 
+    @touches.of_recorder()
+    @torch.no_grad()
     def unpack():
         columns = call.filled[0].view(rows_filled, -1).split([part.shape[1] for part in parts], 1)
         for output, column in zip(outputs, columns):

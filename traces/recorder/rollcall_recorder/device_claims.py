@@ -198,8 +198,7 @@ def install(pretended):
 class _Modes(threading.local):
     """The modes of one thread, which are never exited."""
 
-    def __init__(self):
-        self._function = self._dispatch = None
+    _function = _dispatch = None
 
     def enter(self):
         if self._function is None:
@@ -465,9 +464,6 @@ def _replace_conversions():
     def cpu(self, memory_format=torch.preserve_format):
         return to(self, _CPU, memory_format=memory_format)
 
-    def type_as(self, other):
-        return to(self, other)
-
     def kind(self, dtype=None, non_blocking=False, **named):
         if dtype is None and self.is_cuda and self.dtype in _TYPE_NAMES:
             return f"torch.cuda.{_TYPE_NAMES[self.dtype]}Tensor"
@@ -498,7 +494,8 @@ def _replace_conversions():
         return claim(original["_make_wrapper_subclass"](*arguments, **{**named, "device": _CPU}), wanted)
 
     tensor = torch.Tensor
-    tensor.to, tensor.cuda, tensor.cpu, tensor.type, tensor.type_as = to, cuda, cpu, kind, type_as
+    tensor.to = tensor.type_as = to
+    tensor.cuda, tensor.cpu, tensor.type = cuda, cpu, kind
     tensor.numpy, tensor.__array__ = numpy, array
     tensor.pin_memory = lambda self, *_, **__: self
     tensor.is_pinned = lambda self, *_, **__: False
@@ -524,12 +521,11 @@ def _keywords_of_to(arguments, named):
     rest = list(arguments)
     if rest and isinstance(rest[0], torch.Tensor):
         other = rest.pop(0)
-    elif rest and not isinstance(rest[0], torch.dtype):
-        device = rest.pop(0)
+    else:
+        if rest and not isinstance(rest[0], torch.dtype):
+            device = rest.pop(0)
         if rest and (rest[0] is None or isinstance(rest[0], torch.dtype)):
             named["dtype"] = rest.pop(0)
-    elif rest:
-        named["dtype"] = rest.pop(0)
     if other is not None:
         device, named["dtype"] = device_of(other), other.dtype
     named.update(zip(("non_blocking", "copy"), rest))

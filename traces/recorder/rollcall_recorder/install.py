@@ -218,9 +218,7 @@ def has_gpu():
 
 def _say_backend(group, requested):
     """Makes get_backend() and new_group() continue with the backend that the script asked for."""
-    groups = getattr(c10d, "_pg_map", None)
-    if groups is None:
-        groups = c10d._world.pg_map
+    groups = c10d._world.pg_map if hasattr(c10d, "_world") else c10d._pg_map
     _, store = groups[group]
     name = getattr(dist.Backend, requested.upper(), requested)  # torch asks whether a name *is* Backend.GLOO
     groups[group] = (name, store)

@@ -229,14 +229,11 @@ class Kernels:
         """`time`: measured nanoseconds, or None."""
         name = _name_of(dtype, kind) if flops else None
         key = kind, name, "measured" if time is not None else (flops // size).bit_length() // 2 if flops else -1
-        row = self._sums.get(key)
-        if row is None:
-            self._sums[key] = [flops, size, 1, time or 0]
-        else:
-            row[0] += flops
-            row[1] += size
-            row[2] += 1
-            row[3] += time or 0
+        row = self._sums.setdefault(key, [0, 0, 0, 0])
+        row[0] += flops
+        row[1] += size
+        row[2] += 1
+        row[3] += time or 0
 
     # ---- Precision: autocast changes no dtype here, but would on a GPU ----
 

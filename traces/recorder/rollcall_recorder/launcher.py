@@ -91,7 +91,9 @@ class Launcher:
         self._selector.register(read, selectors.EVENT_READ, process)
 
     def _listen(self):
-        for key, _ in self._selector.select(timeout=0.02 if self._unread_ends() else 0.2):
+        # A rank whose output has ended is about to end, or has left its work to a child process.
+        ends = any(process.output is None for process in self._alive())
+        for key, _ in self._selector.select(timeout=0.02 if ends else 0.2):
             if key.data is None:
                 self._stopped = True
             else:
@@ -108,10 +110,6 @@ class Launcher:
         if size != process.written:
             process.written, process.written_at = size, time.monotonic()
         return time.monotonic() - process.written_at > self._arguments.patience / 1000
-
-    def _unread_ends(self):
-        """True if a rank's output has ended: the rank is about to end, or has left its work to a child process."""
-        return any(process.output is None for process in self._alive())
 
     def _pass_on(self, process):
         data = os.read(process.output, 65536)

@@ -155,8 +155,7 @@ class _Process:
         self.backend = None
 
     def begin(self, rank, world_size):
-        path = os.path.join(self.folder, f"rank{rank}.jsonl")
-        record = RecordFile(path)
+        record = RecordFile(os.path.join(self.folder, f"rank{rank}.jsonl"))
         record.say({"rollcall_record": 1, "rank": rank, "world_size": world_size, "mode": "live",
                     "torch": torch.__version__, "python": sys.version.split()[0], "script": sys.argv[0],
                     "arguments": sys.argv[1:], "folder": os.getcwd()})

@@ -552,29 +552,25 @@ def _number(value, variable):
 
 
 def _wrap_init(observer):
-    original = c10d.init_process_group
-    signature = inspect.signature(original)
+    signature = inspect.signature(c10d.init_process_group)
 
-    def init_process_group(*positional, **named):
+    def begin(*positional, **named):
         given = signature.bind(*positional, **named).arguments
         rank, size = _number(given.get("rank"), "RANK"), _number(given.get("world_size"), "WORLD_SIZE")
         if observer.ring is None and rank is not None and size is not None:
             observer.rank = rank
             observer.begin(rank, size)
-        number = observer.host_call("init_process_group", sys._getframe(1))
-        result = original(*positional, **named)
-        observer.host_call_returned(number)
-        return result
 
-    install.replace("init_process_group", init_process_group)
+    _wrap_call_about_groups(observer, "init_process_group", begin)
 
 
-def _wrap_call_about_groups(observer, name):
+def _wrap_call_about_groups(observer, name, before=lambda *_, **__: None):
     original = getattr(c10d, name, None)
     if original is None:
         return
 
     def about_groups(*positional, **named):
+        before(*positional, **named)
         number = observer.host_call(name, sys._getframe(1))
         result = original(*positional, **named)
         observer.host_call_returned(number)

@@ -73,13 +73,12 @@ def _cuda(gpus):
         """Returns the index of a device that may be None, a number, a name, or a torch.device."""
         return gpus.current if device is None else gpus.device("cuda" if device == "" else device).index
 
-    def is_available():
-        gpus.asked_for_by(sys._getframe(1))
-        return gpus.count > 0
-
     def device_count():
         gpus.asked_for_by(sys._getframe(1))
         return gpus.count
+
+    def is_available():
+        return device_count() > 0
 
     def set_device(device):
         gpus.asked_for()
@@ -439,10 +438,7 @@ def _replace_default_types():
 
 
 def _legacy_type(kind):
-    def make(*arguments):
-        return kind(*arguments).cuda()
-
-    return make
+    return lambda *arguments: kind(*arguments).cuda()
 
 
 def _replace_generator():

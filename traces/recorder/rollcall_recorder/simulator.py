@@ -205,7 +205,7 @@ class SimulatedAnswers:
         if source is not None:
             self._sources[id(call)] = source
         if call.unpack is not None:
-            _unpack(call)
+            call.unpack()
         data_dependence.received(call.filled)
 
     def _say(self, message, payload=b""):
@@ -287,12 +287,6 @@ def flat_bytes(tensor):
         raise NotImplementedError("rollcall: a tensor on device meta has no values to communicate")
     flat = tensor.detach().cpu().contiguous().reshape(-1)
     return flat.view(torch.uint8) if flat.numel() else torch.empty(0, dtype=torch.uint8)
-
-
-@touches.of_recorder()
-def _unpack(call):
-    with torch.no_grad():
-        call.unpack()
 
 
 @touches.of_recorder()

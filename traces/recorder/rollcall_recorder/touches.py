@@ -136,9 +136,8 @@ def _used(function, arguments, named):
         effect = argument.alias_info
         if effect is not None and not effect.is_write:
             continue  # the result is a view of it
-        for tensor in value if isinstance(value, (list, tuple)) else [value]:
-            if isinstance(tensor, torch.Tensor):
-                yield tensor, effect is not None
+        for tensor in device_claims.tensors_among(value):
+            yield tensor, effect is not None
 
 
 def _only_copies_shape(name):
