@@ -13,6 +13,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "sim/base/expects.h"
 #include "sim/values/value.h"
 
 namespace rollcall::scenario {
@@ -34,10 +35,19 @@ class Json {
   bool is(JsonType other) const { return type() == other; }
   bool is_number() const { return is(JsonType::integer) || is(JsonType::real); }
 
-  // The value must have the requested type.
-  bool boolean() const { return value_->integer != 0; }
-  std::int64_t integer() const { return value_->integer; }
-  double real() const { return is(JsonType::integer) ? static_cast<double>(value_->integer) : value_->real; }
+  // The value must have the requested type: a number, or a boolean that counts as one. A text is empty otherwise.
+  bool boolean() const {
+    expects(is(JsonType::boolean), "a value that is read as a boolean is one");
+    return value_->integer != 0;
+  }
+  std::int64_t integer() const {
+    expects(is(JsonType::integer) || is(JsonType::boolean), "a value that is read as an integer is one");
+    return value_->integer;
+  }
+  double real() const {
+    expects(is_number(), "a value that is read as a number is one");
+    return is(JsonType::integer) ? static_cast<double>(value_->integer) : value_->real;
+  }
   std::string_view text() const { return value_->as_text(); }
 
   std::string_view key() const { return key_ == nullptr ? std::string_view() : key_->as_text(); }

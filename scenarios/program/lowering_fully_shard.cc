@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 #include <fmt/core.h>
 
@@ -170,11 +169,10 @@ void Lowering::lower_clip_grad_norm(const Statement& statement) {
     read_.error(statement.head(), "\"clip_grad_norm\" needs an object of kind \"fully_shard\" or \"fsdp\"");
   }
   if (const auto norm = statement.find("max_norm")) {
-    clip.max_norm = norm->real();
+    clip.max_norm = read_.constant(*norm, "the largest norm");
   }
   if (const auto type = statement.find("norm_type")) {
-    clip.norm_type = type->is(JsonType::string) ? std::numeric_limits<double>::infinity()
-                                                : static_cast<double>(type->integer());
+    clip.norm_type = read_.constant(*type, "the type of the norm");
   }
   emit(statement.node(), clip);
 }

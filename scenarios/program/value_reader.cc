@@ -64,6 +64,18 @@ Operand ValueReader::number(const Json& value) {
   return value.is(JsonType::real) ? Operand::of_real(value.real()) : integer(value);
 }
 
+double ValueReader::constant(const Json& value, std::string_view what) {
+  if (value.is_number()) {
+    return value.real();
+  }
+  const std::optional<double> special =
+      value.is(JsonType::string) ? parse_non_finite(value.text()) : std::nullopt;
+  if (!special) {
+    error(value, fmt::format("expected {} as a number, found {}", what, to_phrase(value.type())));
+  }
+  return special.value_or(0);
+}
+
 Operand ValueReader::amount(const Json& value) {
   if (value.is(JsonType::string)) {
     if (const Quantity size = parse_bytes(value.text()); size.value) {

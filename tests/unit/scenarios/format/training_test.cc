@@ -142,6 +142,19 @@ TEST_CASE("a fully_shard gathers units in their order, one ahead in backward, an
         "DTensor.full_tensor; DTensor.full_tensor; DTensor.full_tensor; ");
 }
 
+TEST_CASE("a norm is a number", "[scenarios][fsdp]") {
+  const auto clip = [](const std::string& keys) {
+    return problem(test::quartet(R"({"clip_grad_norm": "m")" + keys + "}",
+                                 R"("objects": {"m": {"kind": "fully_shard", "units": [[4]]}},)"));
+  };
+  CHECK(clip(R"(, "max_norm": "big")") ==
+        "/program/0/max_norm: expected the largest norm as a number, found a string");
+  CHECK(clip(R"(, "max_norm": [1])") ==
+        "/program/0/max_norm: expected the largest norm as a number, found an array");
+  CHECK(clip(R"(, "norm_type": {})") ==
+        "/program/0/norm_type: expected the type of the norm as a number, found an object");
+}
+
 TEST_CASE("inputs follow from a data set, a batch size and a sampler", "[scenarios]") {
   const auto inputs = [](const std::string& text) {
     const Scenario scenario = parse_scenario(test::quartet("", R"("inputs": )" + text + ","), "test.json");
