@@ -45,7 +45,7 @@ void HeaderReader::tell_gpu(ScenarioFacts& facts) const {
     facts.gpu = nullptr;  // the cluster will be another one
   } else if (!cluster) {
     facts.no_gpu =
-        "without a cluster the GPU's speed is unknown a GPU is: add \"cluster\": \"h100-8\", or write a "
+        "without a cluster the speed of a GPU is unknown: add \"cluster\": \"h100-8\", or write a "
         "time instead";
   } else if (facts.gpu == nullptr) {
     facts.no_gpu =
