@@ -300,7 +300,8 @@ TEST_CASE("scripts begin their job in every way that torch has", "[record]") {
   if (!has_torch()) {
     return;
   }
-  for (const std::string name : {"by_address", "by_file", "again_and_again", "spawns", "starts_processes"}) {
+  for (const std::string name :
+       {"by_address", "by_file", "again_and_again", "spawns", "spawns_by_the_module", "starts_processes"}) {
     for (const std::string answers : {"--fake", "--simulate"}) {
       INFO(name << ' ' << answers);
       const Shell shell;

@@ -47,6 +47,11 @@ def spawns():
     mp.spawn(rank_of_spawned, args=(4,), nprocs=4)
 
 
+def spawns_by_the_module():
+    from torch.multiprocessing.spawn import spawn
+    spawn(rank_of_spawned, args=(4,), nprocs=4)
+
+
 def starts_processes():
     processes = [mp.Process(target=rank_of_spawned, args=(rank, 4)) for rank in range(4)]
     for process in processes:

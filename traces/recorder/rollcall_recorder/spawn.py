@@ -38,7 +38,9 @@ def _replace_spawn(rank):
     def spawn(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
         return start_processes(fn, args, nprocs, join)
 
-    mp.spawn, mp.start_processes = spawn, start_processes
+    # In the package, the name of the module is that of its function.
+    for module in (mp, sys.modules["torch.multiprocessing.spawn"]):
+        module.spawn, module.start_processes = spawn, start_processes
 
 
 class _Joined:
