@@ -11,6 +11,7 @@
 #include "scenarios/format/cases.h"
 #include "sim/base/expects.h"
 #include "traces/formats/trace_reader.h"
+#include "traces/logs/json_lines.h"
 
 namespace rollcall::cli {
 
@@ -73,7 +74,8 @@ Subject subject_of_json(std::string_view start) {
   if (says_times(start)) {
     return Subject::times;
   }
-  return has(start, "\"entries\"") && !says_scenario(start) ? Subject::dumps : Subject::scenario;
+  const bool is_left = has(start, "\"entries\"") || traces::unpack_json_lines(start);
+  return is_left && !says_scenario(start) ? Subject::dumps : Subject::scenario;
 }
 
 bool is_python(const fs::path& path, std::string_view start) {

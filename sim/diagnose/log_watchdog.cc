@@ -110,13 +110,18 @@ class WatchdogJudge {
   }
 
   // The ranks without a timeout of their own, where their silence says something: it does not in a group of unknown
-  // members, nor where Ray left out lines, and a watchdog that stands still reports no timeout.
+  // members, nor beside ranks that disagree, nor where Ray left out lines, and a watchdog that stands still reports no
+  // timeout.
   RankSet silent_beside(const LogFact& late, const RankSet& waiting) const {
     const bool is_of_some = std::ranges::any_of(timed_out_, [&](const LogFact* fact) {
       return is_same_group(*fact, late) && fact->rank_in_group >= 0 &&
              fact->rank_in_group != fact->ranks.first();
     });
-    if (is_of_some || first_of(facts_, Kind::repeated) != nullptr) {
+    // Lines of an older torch have no numbers. Ranks in different calls are at different places then, silent or not.
+    const bool are_apart = late.seq < 0 && std::ranges::any_of(timed_out_, [&](const LogFact* fact) {
+                             return is_same_group(*fact, late) && fact->op != late.op;
+                           });
+    if (is_of_some || are_apart || first_of(facts_, Kind::repeated) != nullptr) {
       return {};
     }
     const RankSet silent = difference(RankSet::range(0, waiting.ranges().back().last), waiting);

@@ -36,4 +36,13 @@ TEST_CASE("a log of a job that went well is not taken for a scenario", "[cli]") 
   CHECK_THAT(outcome.err, Contains("train.log is what a job left behind") && !Contains("scenario"));
 }
 
+TEST_CASE("a log whose lines are objects is not taken for a scenario", "[cli]") {
+  const Shell shell;
+  shell.write("job.json", R"({"log":"step 1\n","stream":"stdout","time":"2026-11-28T10:00:00Z"})"
+                          "\n"
+                          R"({"log":"step 2\n","stream":"stdout","time":"2026-11-28T10:00:01Z"})"
+                          "\n");
+  CHECK_THAT(shell.rollcall("job.json").err, Contains("job.json is what a job left behind"));
+}
+
 }  // namespace rollcall::test

@@ -125,6 +125,20 @@ TEST_CASE(
               "work: 13, last completed NCCL work: 12.\n"));
 }
 
+TEST_CASE("a rank's silence says nothing beside ranks in different calls without numbers", "[traces]") {
+  const auto line = [](int rank, const char* op) {  // of torch 1.11
+    return fmt::format(
+        "[E ProcessGroupNCCL.cpp:566] [Rank {}] Watchdog caught collective operation timeout: WorkNCCL("
+        "OpType={}, Timeout(ms)=1800000) ran for 1802170 milliseconds before timing out.\n",
+        rank, op);
+  };
+  const Folder folder;
+  folder.write("job.err", line(0, "ALLREDUCE") + line(1, "ALLREDUCE") + line(3, "ALLREDUCE"));
+  CHECK(diagnosis_of(folder).finding.culprits == RankSet{2});
+  folder.write("job.err", line(0, "ALLREDUCE") + line(1, "BROADCAST") + line(3, "ALLREDUCE"));
+  CHECK(diagnosis_of(folder).finding.culprits.empty());
+}
+
 TEST_CASE("a timeout after which the writer's group has nothing left is of another group", "[traces]") {
   const auto line = [](int rank, const char* of) {
     return fmt::format(
