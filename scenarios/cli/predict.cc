@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <ostream>
 #include <stdexcept>
+#include <tuple>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -273,7 +274,8 @@ ExitCode predict_scenario(const CommandLine& line) {
 enum class Question : std::uint8_t { operation, model, program };
 
 // Options that say nothing about what was asked are a mistake of the user's.
-void refuse_misplaced(const PredictArguments& given, Question question) {
+void refuse_misplaced(const CommandLine& line, Question question) {
+  const PredictArguments& given = line.predict;
   const PredictArguments usual;
   struct Row {
     const char* option;
@@ -302,8 +304,18 @@ void refuse_misplaced(const PredictArguments& given, Question question) {
                                                                        : "a scenario or a script"));
     }
   }
-  if (question == Question::operation && !given.what_if.empty()) {
-    throw UsageError("--what-if is about a model, a scenario or a script");
+  const char* const with_model = "a model, a scenario or a script";
+  const char* const with_run = "a scenario or a script";
+  const std::tuple<const char*, bool, const char*> of_others[] = {
+      {"--what-if", !given.what_if.empty(), with_model},
+      {"--report", !line.reports.empty(), with_model},
+      {"--trace", !line.trace.files.empty(), with_run},
+      {"--trace-dir", !line.trace.directory.empty(), with_run},
+  };
+  for (const auto& [option, is_given, subject] : of_others) {
+    if (is_given && question == Question::operation) {
+      throw UsageError(fmt::format("{} is about {}", option, subject));
+    }
   }
 }
 
@@ -416,7 +428,7 @@ ExitCode predict_times(const CommandLine& line) {
             : "--model cannot be used with a collective, a scenario or a script");
   }
   if (!line.predict.model.empty()) {
-    refuse_misplaced(line.predict, Question::model);
+    refuse_misplaced(line, Question::model);
     return predict_model(line);
   }
   const std::string& subject = line.predict.subject;
@@ -424,14 +436,14 @@ ExitCode predict_times(const CommandLine& line) {
     throw UsageError(fmt::format("'{}': no such file", subject));
   }
   if (std::filesystem::is_regular_file(subject) && subject_of(subject) == Subject::script) {
-    refuse_misplaced(line.predict, Question::program);
+    refuse_misplaced(line, Question::program);
     return predict_script(line);
   }
   if (!line.paths.empty()) {
     throw UsageError(fmt::format("'{}' has no arguments: only scripts have", subject));
   }
   const bool is_file = names_a_file(subject);
-  refuse_misplaced(line.predict, is_file ? Question::program : Question::operation);
+  refuse_misplaced(line, is_file ? Question::program : Question::operation);
   return is_file ? predict_scenario(line) : predict_op(line);
 }
 

@@ -293,6 +293,10 @@ TEST_CASE("predict refuses options that are about another question", "[cli][pred
   CHECK_THAT(refused("all_reduce --cluster h100-8 --gpu h200"), Contains("--gpu is about a model"));
   CHECK_THAT(refused("all_reduce --cluster h100-8 --what-if ranks=4"),
              Contains("--what-if is about a model, "));
+  CHECK_THAT(refused("all_reduce --cluster h100-8 --report html=times.html"),
+             Contains("--report is about a model, "));
+  CHECK_THAT(refused("all_reduce --cluster h100-8 --trace times.json"),
+             Contains("--trace is about a scenario or a script"));
   CHECK_THAT(refused("--model layers=2,hidden=64,heads=2,vocab=100,sequence=8 --layout ddp=8 --cluster "
                      "h100-8 --bytes 8B"),
              Contains("--bytes is about a collective"));
