@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "sim/base/error.h"
 #include "sim/base/expects.h"
 #include "sim/tensor/elements.h"
 
@@ -56,6 +57,12 @@ Tensor flatten(std::span<const Tensor> tensors) {
   }
   flat.storage()->collapse_if_uniform();
   return flat;
+}
+
+void require_real(const Tensor& tensor) {
+  if (tensor.is_complex()) {
+    throw NotImplementedError("rollcall: sharded parameters of complex types are not simulated");
+  }
 }
 
 void unflatten_from(const Tensor& flat, std::int64_t offset, const Tensor& target) {

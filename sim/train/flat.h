@@ -12,6 +12,9 @@ namespace rollcall {
 // Costs one number when every element has the same value.
 Tensor flatten(std::span<const Tensor> tensors);
 
+// Throws NotImplementedError for a tensor of a complex type: it would have two elements for each of its own.
+void require_real(const Tensor& tensor);
+
 // Overwrites `target` with the elements of `flat` from `offset` on.
 void unflatten_from(const Tensor& flat, std::int64_t offset, const Tensor& target);
 // The reverse of flatten: overwrites `tensors` with the elements of `flat`.

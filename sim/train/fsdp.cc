@@ -96,6 +96,7 @@ FullyShardedDataParallel::FullyShardedDataParallel(const std::vector<Module>& un
       continue;
     }
     for (const Parameter& parameter : unit.parameters) {
+      require_real(parameter.value);
       units_.back().numel += parameter.value.numel();
     }
     const Tensor flat = flat_parameter(unit, is_sharded() ? group_.size() : 1);

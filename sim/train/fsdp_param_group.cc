@@ -80,6 +80,7 @@ FsdpParamGroup::FsdpParamGroup(const std::string& name, const std::string& owner
       reduce_pairing_(paired("fsdp.reduce", name, owner)) {
   params_.reserve(parameters.size());
   for (const Parameter& parameter : parameters) {
+    require_real(parameter.value);
     params_.emplace_back(parameter, mesh_.shard.rank(), mesh_.shard.size());
   }
 }

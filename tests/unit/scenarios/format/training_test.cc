@@ -142,6 +142,16 @@ TEST_CASE("a fully_shard gathers units in their order, one ahead in backward, an
         "DTensor.full_tensor; DTensor.full_tensor; DTensor.full_tensor; ");
 }
 
+TEST_CASE("sharded parameters of complex types are refused by the ranks", "[fiber][scenarios][fsdp]") {
+  for (const std::string kind : {"fsdp", "fully_shard"}) {
+    const Report report = run_text(test::quartet(
+        R"({"forward": "m"})", R"("objects": {"m": {"kind": ")" + kind +
+                                   R"(", "units": [[{"name": "w", "numel": 4, "dtype": "complex64"}]]}},)"));
+    CHECK(verdict_word(report.verdict) == "rank_failed");
+    CHECK_THAT(finding_of(report.verdict)->headline, Contains("sharded parameters of complex types"));
+  }
+}
+
 TEST_CASE("a norm is a number", "[scenarios][fsdp]") {
   const auto clip = [](const std::string& keys) {
     return problem(test::quartet(R"({"clip_grad_norm": "m")" + keys + "}",
