@@ -40,7 +40,6 @@ Death death_of(int status, std::string words) {
 Supervisor::Child Supervisor::start(Rank rank) {
   Worker worker(plan_, clock_, rank, error_file(*folder_, rank));
   worker.hub = hub_->connect();
-  worker.seat.eager = plan_.options.eager_communicators;
   if (launched_ != nullptr) {
     worker.seat.address = launched_->master_address;  // rank 0 runs where the hub is
   }

@@ -175,7 +175,8 @@ Worker::Worker(const Plan& run, const RunClock& run_clock, Rank rank, std::strin
            .groups = run.groups,
            .torch = run.options.torch,
            .timeout = run.options.timeout,
-           .time_scale = run.options.time_scale},
+           .time_scale = run.options.time_scale,
+           .eager = run.options.eager_communicators},
       errors(std::move(error_file)) {}
 
 void run_worker(Worker worker) {
