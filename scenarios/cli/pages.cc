@@ -20,10 +20,16 @@ scenario::Scenario scenario_of(const scenario::SourceText& source, const scenari
 }
 
 viz::ComparedFact::Judgement judgement_of(compare::Claim::Judgement judgement) {
-  using Shown = viz::ComparedFact::Judgement;
-  return judgement == compare::Claim::Judgement::agrees    ? Shown::same
-         : judgement == compare::Claim::Judgement::differs ? Shown::differs
-                                                           : Shown::open;
+  using Judgement = viz::ComparedFact::Judgement;
+  switch (judgement) {
+    case compare::Claim::Judgement::agrees:
+      return Judgement::same;
+    case compare::Claim::Judgement::differs:
+      return Judgement::differs;
+    case compare::Claim::Judgement::cannot_be_judged:
+      break;
+  }
+  return Judgement::open;
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 #include <filesystem>
 #include <ostream>
 #include <stdexcept>
-#include <tuple>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -248,7 +247,7 @@ ExitCode predict_scenario(const CommandLine& line) {
   require_pages(line);
   Progress progress(line.progress_wish(), "starting");
   Scenario loaded = load_watched(arguments.subject, progress, {.brings_cluster = !arguments.cluster.empty()});
-  traced_run(line.trace, loaded.options.world_size);  // throws before it runs, not after
+  checked_trace_options(line.trace, loaded.options.world_size);  // throws before it runs, not after
   const Report report = run_on_cluster(arguments, loaded, arguments.cluster);
   const viz::RunProfile profile = viz::profile_of(report);
   const std::vector<predict::VariantRow> rows = predicted_rows(
@@ -304,17 +303,20 @@ void refuse_misplaced(const CommandLine& line, Question question) {
                                                                        : "a scenario or a script"));
     }
   }
-  const char* const with_model = "a model, a scenario or a script";
-  const char* const with_run = "a scenario or a script";
-  const std::tuple<const char*, bool, const char*> of_others[] = {
-      {"--what-if", !given.what_if.empty(), with_model},
-      {"--report", !line.reports.empty(), with_model},
-      {"--trace", !line.trace.files.empty(), with_run},
-      {"--trace-dir", !line.trace.directory.empty(), with_run},
+  struct NotOfOperations {
+    const char* option;
+    bool is_given;
+    const char* subjects;
   };
-  for (const auto& [option, is_given, subject] : of_others) {
-    if (is_given && question == Question::operation) {
-      throw UsageError(fmt::format("{} is about {}", option, subject));
+  const NotOfOperations not_of_operations[] = {
+      {"--what-if", !given.what_if.empty(), "a model, a scenario or a script"},
+      {"--report", !line.reports.empty(), "a model, a scenario or a script"},
+      {"--trace", !line.trace.files.empty(), "a scenario or a script"},
+      {"--trace-dir", !line.trace.directory.empty(), "a scenario or a script"},
+  };
+  for (const NotOfOperations& row : not_of_operations) {
+    if (row.is_given && question == Question::operation) {
+      throw UsageError(fmt::format("{} is about {}", row.option, row.subjects));
     }
   }
 }

@@ -103,7 +103,7 @@ ExitCode run_on_real_ranks(const CommandLine& line) {
   const std::optional<real::LaunchedRank> launched = launched_by(line);
   RealScenario loaded =
       load_for_real_ranks(line, launched ? std::optional(launched->world_size) : line.real.ranks);
-  const viz::TraceOptions traced = traced_run(line.trace, loaded.scenario.options.world_size);
+  const viz::TraceOptions traced = checked_trace_options(line.trace, loaded.scenario.options.world_size);
   loaded.options.timeline = loaded.options.timeline || wants_timeline(reports);
   remark_on_limits(line, loaded);
   const sim::Options& options = loaded.scenario.options;

@@ -56,7 +56,7 @@ ExitCode run_scenario(const CommandLine& line) {
   try {
     Progress progress(line.progress_wish(), "starting");
     const scenario::Scenario loaded = load_watched(line.file, progress);
-    const viz::TraceOptions traced = traced_run(line.trace, loaded.options.world_size);
+    const viz::TraceOptions traced = checked_trace_options(line.trace, loaded.options.world_size);
     const bool timeline = wants_timeline(line.trace) || wants_timeline(reports);
     const Report report = scenario::run(loaded, {.seed = line.seed,
                                                  .timeline = timeline,

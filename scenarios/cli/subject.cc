@@ -74,8 +74,11 @@ Subject subject_of_json(std::string_view start) {
   if (says_times(start)) {
     return Subject::times;
   }
-  const bool is_left = has(start, "\"entries\"") || traces::unpack_json_lines(start);
-  return is_left && !says_scenario(start) ? Subject::dumps : Subject::scenario;
+  if (says_scenario(start)) {
+    return Subject::scenario;
+  }
+  const bool has_evidence = has(start, "\"entries\"") || traces::unpack_json_lines(start);
+  return has_evidence ? Subject::dumps : Subject::scenario;
 }
 
 bool is_python(const fs::path& path, std::string_view start) {

@@ -132,8 +132,7 @@ scenario::TestOptions options_of(const CommandLine& line, const std::vector<Repo
   return options;
 }
 
-// Writes the page of each scenario to a folder next to the overview as soon as it is complete, because keeping all
-// pages
+// Writes the page of each scenario to a folder next to the overview as soon as it is complete, because keeping all pages
 // would take much memory.
 class Pages {
  public:

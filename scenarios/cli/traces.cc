@@ -130,7 +130,7 @@ viz::TraceOptions trace_options(const TraceArguments& arguments, Rank world_size
   return options;
 }
 
-viz::TraceOptions traced_run(const TraceArguments& arguments, Rank world_size) {
+viz::TraceOptions checked_trace_options(const TraceArguments& arguments, Rank world_size) {
   viz::TraceOptions options = trace_options(arguments, world_size);
   std::error_code missing;  // then there are no old files
   for (fs::directory_iterator it(arguments.directory, missing), end; !missing && it != end;

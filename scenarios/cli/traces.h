@@ -20,7 +20,7 @@ std::string output_of(const CommandLine& line, const Report& report, const viz::
 viz::TraceOptions trace_options(const TraceArguments& arguments, Rank world_size);
 // The same for a command that runs something. Throws UsageError also if the directory has files of a run with other
 // ranks: readers would mix the two.
-viz::TraceOptions traced_run(const TraceArguments& arguments, Rank world_size);
+viz::TraceOptions checked_trace_options(const TraceArguments& arguments, Rank world_size);
 
 // Writes the files, and says so on standard error unless `line` is quiet. Throws viz::OutputError.
 void write_traces(const CommandLine& line, const Report& report, const viz::TraceOptions& options);

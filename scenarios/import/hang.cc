@@ -165,11 +165,7 @@ class HangReader {
     }
     OrderedJson wanted = {{"verdict", text_of(*expect, "verdict")}};
     if (const auto culprits = expect->find("culprits"); culprits && culprits->size() > 0) {
-      OrderedJson ranks = OrderedJson::array();
-      for (Json rank : culprits->children()) {
-        ranks.push_back(rank.integer());
-      }
-      wanted["culprits"] = ranks;
+      wanted["culprits"] = ranks_of(*culprits);
     }
     if (const auto at = expect->find("at")) {
       place(*at, wanted);
@@ -187,19 +183,27 @@ class HangReader {
     }
     const auto group = slot ? slot->find("group") : std::nullopt;
     const auto seq = slot ? slot->find("seq") : std::nullopt;
-    if (group && seq) {
+    if (group && seq && seq->is(JsonType::integer)) {
       wanted["at"] = {{"group", std::string(group->text())}, {"seq", seq->integer()}};
     }
+  }
+
+  OrderedJson ranks_of(const Json& list) {
+    OrderedJson ranks = OrderedJson::array();
+    for (Json rank : list.children()) {
+      if (!rank.is(JsonType::integer)) {
+        error(rank, fmt::format("expected a rank, found {}", to_phrase(rank.type())));
+        continue;
+      }
+      ranks.push_back(rank.integer());
+    }
+    return ranks;
   }
 
   OrderedJson rank_lists(const Json& object) {
     OrderedJson lists = OrderedJson::object();
     for (Json list : object.children()) {
-      OrderedJson ranks = OrderedJson::array();
-      for (Json rank : list.children()) {
-        ranks.push_back(rank.is(JsonType::integer) ? rank.integer() : -1);
-      }
-      lists[std::string(list.key())] = ranks;
+      lists[std::string(list.key())] = ranks_of(list);
     }
     return lists;
   }

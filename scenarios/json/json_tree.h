@@ -35,7 +35,7 @@ class Json {
   bool is(JsonType other) const { return type() == other; }
   bool is_number() const { return is(JsonType::integer) || is(JsonType::real); }
 
-  // The value must have the requested type: a number, or a boolean that counts as one. A text is empty otherwise.
+  // The value must have the requested type; a boolean is also the integer 0 or 1. The text of another value is empty.
   bool boolean() const {
     expects(is(JsonType::boolean), "a value that is read as a boolean is one");
     return value_->integer != 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -68,12 +69,10 @@ double ValueReader::constant(const Json& value, std::string_view what) {
   if (value.is_number()) {
     return value.real();
   }
-  const std::optional<double> special =
-      value.is(JsonType::string) ? parse_non_finite(value.text()) : std::nullopt;
-  if (!special) {
+  if (value.text() != "inf") {
     error(value, fmt::format("expected {} as a number, found {}", what, to_phrase(value.type())));
   }
-  return special.value_or(0);
+  return std::numeric_limits<double>::infinity();
 }
 
 Operand ValueReader::amount(const Json& value) {

@@ -71,7 +71,7 @@ class ValueReader {
   Operand integer_in(const Json& value, std::int64_t least, std::int64_t most, std::string_view what);
   // Any number, or an expression.
   Operand number(const Json& value);
-  // Any number, "inf" too, but no expression. `what` names it in the message.
+  // A number that is written as one, or "inf"; no expression. `what` names it in the message.
   double constant(const Json& value, std::string_view what);
   // Flops or bytes: a number that is not negative, a size such as "64MiB", or an expression.
   Operand amount(const Json& value);

@@ -273,7 +273,9 @@ std::string end_phrase(const ScriptRank& rank) {
   return {};
 }
 
-// Remarks that apply to few records; the others get an empty text. An unknown release counts as the one before it.
+// Each of the remarks applies to few records; the others get an empty text.
+
+// An unknown release counts as the one before it.
 std::string release_remark(const std::string& torch) {
   if (torch.empty() || parse_torch_release(torch)) {
     return {};

@@ -16,7 +16,7 @@
 namespace rollcall::scenario {
 namespace {
 
-// Nothing for a message from anyone.
+// Nothing if the statement names none: a message from anyone.
 std::optional<Rank> peer_of(const RankFrame& frame, const Operand& peer) {
   return peer ? std::optional(frame.rank_of(peer)) : std::nullopt;
 }

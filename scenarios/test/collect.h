@@ -23,9 +23,10 @@ struct Collected {
   std::string unreadable;  // empty: it can be read
 };
 
+inline constexpr const char* default_folder = "scenarios";
+
 // Returns scenario files below folders, and files as they are, each with its cases; sorted below a folder, otherwise in
 // the order of the paths, without duplicates. No paths: those in the default folder, if it exists. Throws NotFound.
-inline constexpr const char* default_folder = "scenarios";
 std::vector<Collected> collect(const std::vector<std::string>& paths);
 
 struct Selection {

@@ -114,14 +114,16 @@ bool shorten_lists(OrderedJson& tree, const Accepts& accepts) {
 
 bool unwrap_blocks(OrderedJson& tree, const Accepts& accepts) {
   const auto unwrap = [&](const Pointer& list, std::size_t index) {
-    const std::vector<OrderedJson> blocks = blocks_in(tree.at(list)[index]);
-    return std::ranges::any_of(blocks, [&](const OrderedJson& block) {
+    for (const OrderedJson& block : blocks_in(tree.at(list)[index])) {
       OrderedJson candidate = tree;
       OrderedJson& elements = candidate.at(list);
       const auto place = elements.erase(elements.begin() + static_cast<std::ptrdiff_t>(index));
       elements.insert(place, block.begin(), block.end());
-      return offer(tree, std::move(candidate), accepts);
-    });
+      if (offer(tree, std::move(candidate), accepts)) {
+        return true;
+      }
+    }
+    return false;
   };
   return for_each_place(tree, is_block, [&](const Pointer& list) {
     bool changed = false;

@@ -4,6 +4,7 @@
 // wrong.
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string_view>
@@ -12,7 +13,6 @@
 #include <fmt/core.h>
 
 #include "sim/diagnose/dump_case.h"
-#include "sim/diagnose/dump_compare.h"
 #include "sim/wording/phrasing.h"
 
 namespace rollcall::check {
@@ -60,6 +60,7 @@ constexpr RoleRow role_rows[] = {{false, 1, "makes a call of an iteration"},
                                  {true, 0, "counts who has inputs"},
                                  {true, 1, "makes a call of its main_hook"},
                                  {true, 2, "makes a call of its post_hook"}};
+static_assert(std::size(role_rows) == static_cast<std::size_t>(Role::end) + 1, "every role has a row");
 
 class JoinJudge {
  public:

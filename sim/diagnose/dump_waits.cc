@@ -385,7 +385,7 @@ Roots find_roots(const Waits& waits) {
         next[i].push_back(place->second);
       } else {
         is_held[i] = true;
-        if (blocker.why != Blocker::Why::older) {  // whose dump is too old to tell
+        if (blocker.why != Blocker::Why::older) {  // a dump that is too old does not tell
           roots.idle.emplace(blocker.rank, i);
         }
       }

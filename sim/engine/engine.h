@@ -243,7 +243,7 @@ class Engine final : public Backend, private Streams, private Observer {
   bool waits_without_limit(Rank rank);
   void lift_deadlines(GroupId group, const check::Slot& slot);
   bool lift_deadlines_of_messages();
-  void wake_all(Interruptions leaving);
+  void interrupt_all(Interruptions leaving);
   void give_up(Rank rank, Interruptions& expired);
   Interruption timeout_of(Rank rank);
   bool hangs_in_send(const check::RankStatus& status);

@@ -224,7 +224,7 @@ void Engine::wait_otherwise(const Work& work) {
     return end_call();
   }
   if (!run_.queues_calls) {
-    if (const Handles::Handle* used_up = handles_.find_message(work, true)) {
+    if (const Handles::Handle* used_up = handles_.find_used_up(work)) {
       observe(used_up->observed(Observation::Kind::waited_again));
     }
     block_in(work);
@@ -355,7 +355,7 @@ bool Engine::has_completed(const Work& work) {
 // A message whose other end came only now may as well have been dropped before that.
 bool Engine::drop(const Work& work) {
   const bool is_harmless = aborting_ || run_.queues_calls || !work.is_point_to_point();
-  const Handles::Handle* handle = is_harmless ? nullptr : handles_.find_message(work, false);
+  const Handles::Handle* handle = is_harmless ? nullptr : handles_.find_open(work);
   if (handle == nullptr) {
     return false;
   }

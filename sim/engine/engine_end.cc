@@ -58,7 +58,7 @@ bool Engine::fail_lost_peers() {
     }
   }
   const bool anybody = !lost.empty();
-  wake_all(std::move(lost));
+  interrupt_all(std::move(lost));
   return anybody;
 }
 

@@ -146,9 +146,8 @@ bool Engine::leave_to_clock(GroupId group) {
 
 // A message ends with its rank's process if nothing has waited for it.
 void Engine::note_if_late(const Work& work, Rank rank, Time other_came) {
-  const Handles::Handle* handle = run_.status_of(rank).state == RankStatus::State::finished
-                                      ? handles_.find_message(work, false)
-                                      : nullptr;
+  const Handles::Handle* handle =
+      run_.status_of(rank).state == RankStatus::State::finished ? handles_.find_open(work) : nullptr;
   if (handle == nullptr || aborting_) {
     return;
   }

@@ -49,7 +49,7 @@ bool Engine::expire_timeouts() {
       give_up(rank, expired);
     }
   }
-  wake_all(std::move(expired));
+  interrupt_all(std::move(expired));
   return true;
 }
 
@@ -79,7 +79,7 @@ bool Engine::waits_without_limit(Rank rank) {
 
 // Interrupts waits. The ranks are removed from the waiter lists of their slots all at once: one by one, a million would
 // take a million times as long.
-void Engine::wake_all(Interruptions leaving) {
+void Engine::interrupt_all(Interruptions leaving) {
   std::vector<bool> leaves(run_.status.size(), false);
   for (const auto& [rank, interruption] : leaving) {
     leaves[static_cast<std::size_t>(rank)] = true;

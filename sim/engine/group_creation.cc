@@ -30,9 +30,7 @@ bool GroupCreation::enter(Rank rank, const RankList& ranks) {
     sizes_.insert(ranks.size());
     return true;
   }
-  std::vector<Outcome> ended;
-  leave_exchange(rank, participant, ended);
-  return ended.empty();
+  return !leave_exchange(participant);
 }
 
 void GroupCreation::give_up(Rank rank) {
@@ -72,8 +70,13 @@ bool GroupCreation::everybody_is_there(const Participant& participant) const {
 
 // True if that may let other ranks advance.
 bool GroupCreation::go_on(Rank rank, Participant& participant, std::vector<Outcome>& outcomes) {
+  const auto leave = [&] {
+    if (leave_exchange(participant)) {
+      outcomes.push_back({rank, {}});
+    }
+  };
   if (everybody_is_there(participant)) {
-    leave_exchange(rank, participant, outcomes);
+    leave();
     return false;
   }
   if (!lost_ && sizes_.size() == 1 && rules_.rendezvous != GlooRendezvous::one_by_one) {
@@ -82,7 +85,7 @@ bool GroupCreation::go_on(Rank rank, Participant& participant, std::vector<Outco
   if (rules_.rendezvous == GlooRendezvous::address_per_pair) {
     const std::optional<std::string> error = read_addresses(participant);
     if (error && error->empty()) {
-      leave_exchange(rank, participant, outcomes);
+      leave();
     } else if (error) {
       participant.phase = Phase::ended;
       outcomes.push_back({rank, *error});
@@ -92,22 +95,23 @@ bool GroupCreation::go_on(Rank rank, Participant& participant, std::vector<Outco
   const Rank before = participant.at;
   const Phase phase = participant.phase;
   if (connect(participant)) {
-    leave_exchange(rank, participant, outcomes);
+    leave();
     participant.at = static_cast<Rank>(participant.group_size);
     return true;
   }
   return participant.at != before || participant.phase != phase;
 }
 
-void GroupCreation::leave_exchange(Rank rank, Participant& participant, std::vector<Outcome>& outcomes) {
+// True if the rank is through; false if it waits for all ranks.
+bool GroupCreation::leave_exchange(Participant& participant) {
   if (rules_.waits_for_all) {
     participant.phase = Phase::barrier;
     ++counted_in_;
-    return;
+    return false;
   }
   participant.phase = Phase::ended;
   ++through_;
-  outcomes.push_back({rank, {}});
+  return true;
 }
 
 // Reads the addresses of the others, in order, as far as they are there. A rank leaves one for every other

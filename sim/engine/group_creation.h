@@ -69,7 +69,7 @@ class GroupCreation {
   std::optional<std::string> read_addresses(Participant& participant) const;
   bool connect(Participant& participant);
   bool has_turned_to(const Address& peer, Rank group_rank) const;
-  void leave_exchange(Rank rank, Participant& participant, std::vector<Outcome>& outcomes);
+  bool leave_exchange(Participant& participant);
 
   std::int64_t number_;
   Rules rules_;

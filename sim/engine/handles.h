@@ -44,13 +44,10 @@ class Handles {
       handle.op.tensors = {};
     }
   }
-  // Null unless the handle is a message's that its rank has waited for, or has not.
-  const Handle* find_message(const Work& work, bool was_waited_for) const {
-    const auto found = handles_.find(key_of(work));
-    const bool is_it =
-        found != handles_.end() && work.is_point_to_point() && found->second.was_waited_for == was_waited_for;
-    return is_it ? &found->second : nullptr;
-  }
+  // A message's handle that its rank has waited for; null if it is not one.
+  const Handle* find_used_up(const Work& work) const { return find_message(work, true); }
+  // A message's handle that its rank has not waited for; null if it is not one.
+  const Handle* find_open(const Work& work) const { return find_message(work, false); }
   // `came`: when the message's other end was posted.
   void met(const Work& work, Time came) {
     if (const auto found = handles_.find(key_of(work)); found != handles_.end()) {
@@ -85,6 +82,12 @@ class Handles {
 
   static Key key_of(const Work& work) {
     return {work.group(), work.rank(), work.is_point_to_point(), work.seq()};
+  }
+  const Handle* find_message(const Work& work, bool was_waited_for) const {
+    const auto found = handles_.find(key_of(work));
+    const bool is_it =
+        found != handles_.end() && work.is_point_to_point() && found->second.was_waited_for == was_waited_for;
+    return is_it ? &found->second : nullptr;
   }
   void finish(const Work& work, bool waited) {
     if (const auto found = handles_.find(key_of(work)); found != handles_.end()) {

@@ -23,7 +23,7 @@ void StoreService::serve_all() {
   if (run_.options.decisions != nullptr && !requests_.empty()) {
     run_.options.decisions->kept_order();
   }
-  while (moved_) {
+  while (moved_) {  // serves in the order of ranks, and forgets the requests that it served
     const std::size_t served =
         std::erase_if(requests_, [this](const auto& each) { return serve(each.first, *each.second); });
     moved_ = served > 0;

@@ -65,8 +65,8 @@ using ReplayLine = std::function<std::string(const Schedule* schedule)>;
 // of their own, the verdict is a race with that schedule's evidence.
 Report report_of(const Exploration& found, const ReplayLine& replay);
 
-// The same for a C++ program. Returns the report of the first schedule that fails, or of the usual one if none does.
-// The report has the text of the failing schedule, which repeats the failure (sim/explore/schedule.h).
+// Explores a C++ program. Returns the report of the first schedule that fails, or of the usual one if none does. It
+// has the text of the failing schedule, which repeats the failure (sim/explore/schedule.h).
 Report explore(const Options& options, const Program& program, const ExploreOptions& search = {});
 
 }  // namespace rollcall::sim

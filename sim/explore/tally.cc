@@ -33,9 +33,12 @@ std::uint64_t hash_of(const Schedule& schedule) {
 
 }  // namespace
 
+std::vector<Ending>::iterator Tally::find_like(const Ending& ending) {
+  return std::ranges::find_if(endings_, [&](const Ending& other) { return other.is_like(ending); });
+}
+
 Ending& Tally::entry_for(Ending ending) {
-  const auto known =
-      std::ranges::find_if(endings_, [&](const Ending& other) { return other.is_like(ending); });
+  const auto known = find_like(ending);
   if (known == endings_.end()) {
     return endings_.emplace_back(std::move(ending));
   }
@@ -56,9 +59,15 @@ void Tally::count(std::uint64_t number, const Schedule& schedule, const RankSet&
   Ending ending{.verdict = std::string(verdict_word(report.verdict)),
                 .kind = kind_of(report.verdict),
                 .place = finding != nullptr ? place_of(*finding) : "",
-                .number = number,
-                .schedule = schedule,
-                .deciders = deciders};
+                .number = number};
+  // Most schedules end in a known way, and only the first of those is kept.
+  const auto known = find_like(ending);
+  if (known != endings_.end() && known->number < number) {
+    ++known->count;
+    return;
+  }
+  ending.schedule = schedule;
+  ending.deciders = deciders;
   ending.report = std::move(report);
   ++entry_for(std::move(ending)).count;
 }

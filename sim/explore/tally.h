@@ -56,6 +56,7 @@ class Tally {
   std::vector<Outcome> outcomes() const;
 
  private:
+  std::vector<Ending>::iterator find_like(const Ending& ending);
   Ending& entry_for(Ending ending);
 
   std::vector<Ending> endings_;

@@ -175,7 +175,7 @@ struct Evidence {
   const Exception* exception_of(const RankStatus& status) const {
     return status.exception < 0 ? nullptr : &exceptions[static_cast<std::size_t>(status.exception)];
   }
-  // In `seq`, the status of a rank in the store has the number of its wait.
+  // `seq`: of the status of a rank that waits for the store.
   const StoreWait& store_wait(std::int64_t seq) const { return store_waits[static_cast<std::size_t>(seq)]; }
 };
 

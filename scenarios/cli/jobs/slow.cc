@@ -20,6 +20,7 @@ using Json = nlohmann::ordered_json;
 // By measured::Part.
 constexpr std::array<std::string_view, 7> words_of_parts = {"gpu",  "host", "nic",    "nvlink",
                                                             "link", "node", "machine"};
+static_assert(words_of_parts.size() == static_cast<std::size_t>(measured::Part::machine) + 1);
 
 void print_illnesses(const CommandLine& line, const std::vector<measured::Illness>& found,
                      std::size_t calls) {

@@ -70,7 +70,7 @@ ExitCode predict_script(const CommandLine& line) {
   }
   put_on_cluster(loaded, cluster);
   loaded.options.residuals = line.predict.residuals;
-  traced_run(line.trace, loaded.options.world_size);  // throws before it runs, not after
+  checked_trace_options(line.trace, loaded.options.world_size);  // throws before it runs, not after
   const Report report = scenario::run(loaded, {.timeline = true});
   const predict::ScriptPrediction prediction = predict::script_prediction(report, record);
   const predict::PredictedScript predicted{prediction, report, record, cluster, line.predict.tokens_per_step};

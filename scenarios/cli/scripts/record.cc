@@ -265,7 +265,7 @@ namespace {
 
 // Writes the report. -o is used for the scenario.
 void write_report(const CommandLine& line, const std::vector<ReportFile>& files, const Report& report) {
-  const viz::TraceOptions traced = traced_run(line.trace, report.world_size);
+  const viz::TraceOptions traced = checked_trace_options(line.trace, report.world_size);
   CommandLine for_report = line;
   for_report.output.clear();
   emit(for_report, output_of(for_report, report, traced));
@@ -284,7 +284,7 @@ ExitCode record_script(const CommandLine& line) {
     throw UsageError("--timeline prints text; leave out --format json");
   }
   if (line.record.world_size) {
-    traced_run(line.trace, *line.record.world_size);  // throws before the script runs, not after
+    checked_trace_options(line.trace, *line.record.world_size);  // throws before the script runs, not after
   }
   if (line.record.kernels && line.predict.cluster.empty()) {
     throw UsageError("--kernels needs --cluster, such as h100-8: how long a kernel takes depends on the GPU");

@@ -17,13 +17,14 @@ namespace {
 // A file of the hang library for two ranks, which exists as long as the object.
 class HangFile {
  public:
-  explicit HangFile(const std::string& programs, const std::string& more = "") {
+  explicit HangFile(const std::string& programs, const std::string& more = "",
+                    const std::string& culprit = "1") {
     std::ofstream(path_) << fmt::format(
         R"({{"id": "case", "class": "test", "source": ["a/b#1", "c/d#2"], "backend": "nccl", "world_size": 2, {}
             "groups": {{"world": [0, 1], "half": [1]}}, "programs": {{{}}},
-            "expect": {{"verdict": "deadlock", "culprits": [1], "at": {{"slots": [{{"group": "world", "seq": 3}}]}}}},
+            "expect": {{"verdict": "deadlock", "culprits": [{}], "at": {{"slots": [{{"group": "world", "seq": 3}}]}}}},
             "fixed": {{"programs": {{"0-1": []}}}}}})",
-        more, programs);
+        more, programs, culprit);
   }
   ~HangFile() { std::filesystem::remove(path_); }
   HangFile(const HangFile&) = delete;
@@ -113,6 +114,8 @@ TEST_CASE("what the format does not have is refused, with its place", "[import]"
         "/programs/0-1/0: \"compute\" needs \"seconds\", a number");
   CHECK(HangFile(R"("0-1": [{"repeat": 2}])").problem() == "/programs/0-1/0: \"repeat\" needs a \"body\"");
   CHECK(HangFile(R"("0-1": [])", R"("world": 2,)").problem() == "/world: unknown key \"world\"");
+  CHECK(HangFile(R"("0-1": [])", "", R"("1")").problem() ==
+        "/expect/culprits/0: expected a rank, found a string");
 }
 
 }  // namespace rollcall::scenario
