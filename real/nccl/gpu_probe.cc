@@ -88,6 +88,7 @@ GpuProbe probe_here() {
   });
   look(probe.nccl_library, probe.problem, "NCCL library", [&probe] {
     const NcclApi nccl;
+    // The libraries of rollcall's own tests say that they are.
     probe.is_stand_in = nccl.library.has("rollcallStandIn");
     int code = 0;
     nccl.get_version(&code);

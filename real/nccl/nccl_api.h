@@ -49,6 +49,7 @@ struct CudaGraphApi {
   decltype(cudaGraphLaunch)* launch = library.find("cudaGraphLaunch");
 };
 
+// What only some releases have is looked up in `library` where it is used.
 struct NcclApi {
   SharedLibrary library = open_nccl();
   decltype(ncclGetVersion)* get_version = library.find("ncclGetVersion");

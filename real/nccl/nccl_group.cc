@@ -102,7 +102,7 @@ void NcclGroup::close() {
   if (communicator_ != nullptr) {
     libraries_.check(libraries_.nccl.comm_finalize(communicator_));
   }
-  settle_communicator();
+  settle_communicator();  // fails if the communicator was aborted
   libraries_.check(libraries_.nccl.comm_destroy(std::exchange(communicator_, nullptr)));
 }
 

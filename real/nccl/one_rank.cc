@@ -30,6 +30,7 @@ std::string name_of(ncclResult_t result) {
   constexpr std::array names = {"ncclSuccess",       "ncclUnhandledCudaError", "ncclSystemError",
                                 "ncclInternalError", "ncclInvalidArgument",    "ncclInvalidUsage",
                                 "ncclRemoteError",   "ncclInProgress"};  // by number
+  static_assert(ncclInProgress == names.size() - 1);
   const auto number = static_cast<std::size_t>(result);
   return number < names.size() ? names[number] : fmt::format("ncclResult {}", static_cast<int>(result));
 }

@@ -275,9 +275,10 @@ std::string all_gather_text(const Op& op, Rank size) {
 
 // The C++ name of an element type.
 std::string_view element_type(Dtype dtype) {
-  constexpr std::array<std::string_view, dtype_count> names{
-      "float", "double",   "c10::Half",     "c10::BFloat16", "signed char", "short int",
-      "int",   "long int", "unsigned char", "bool",          "complex64",   "complex128"};
+  constexpr std::array names = std::to_array<std::string_view>(
+      {"float", "double", "c10::Half", "c10::BFloat16", "signed char", "short int", "int", "long int",
+       "unsigned char", "bool", "complex64", "complex128"});
+  static_assert(names.size() == dtype_count);
   return names[static_cast<std::size_t>(dtype)];
 }
 

@@ -52,7 +52,8 @@ Communicator as_measured(Communicator communicator, bool with_hops) {
 
 double extra_hop(Network network) {
   // InfiniBand; EFA, from aws-ofi-nccl's own tuner (include/nccl_ofi_param.h, tuner_net_latency); Slingshot; sockets.
-  constexpr std::array<double, network_count> microseconds{0, 20, 5, 30};
+  constexpr std::array microseconds = std::to_array<double>({0, 20, 5, 30});
+  static_assert(microseconds.size() == network_count);
   return microseconds[index(network)];
 }
 

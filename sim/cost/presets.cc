@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
 #include <span>
 #include <string>
 
 #include <fmt/core.h>
+
+#include "sim/base/expects.h"
 
 namespace rollcall::cost {
 
@@ -18,6 +21,7 @@ constexpr ChannelGraph graph(Pattern pattern, int channels, double intra, double
                              PathType inter_path, bool same) {
   return {pattern, channels, intra, inter, intra_path, inter_path, same, 0};
 }
+
 // One row of what NCCL's search finds: the same for two nodes and for any larger number. `since`: the first of NCCL's
 // releases that finds it.
 constexpr Layout found(int gpus, bool several_nodes, const ChannelGraph& tree, const ChannelGraph& ring,
@@ -123,8 +127,10 @@ Machine machine(std::string_view name, std::string_view description, int gpus, i
   return {description, std::move(cluster)};
 }
 
-// The rows for one node, which come first, for machines with another network.
-constexpr Layouts single_node(Layouts rows) {
+// The rows for one node, for machines with another network. They must come first.
+Layouts single_node(Layouts rows) {
+  expects(std::ranges::is_partitioned(rows, std::logical_not(), &Layout::several_nodes),
+          "the rows for one node come first");
   return rows.first(
       static_cast<std::size_t>(std::ranges::find(rows, true, &Layout::several_nodes) - rows.begin()));
 }

@@ -45,9 +45,15 @@ bool nvls_reduces(Dtype dtype, ReduceOp reduce) {
     case Dtype::float32:
     case Dtype::float64:
       return reduce == ReduceOp::sum;
-    default:
+    case Dtype::int8:
+    case Dtype::int16:
+    case Dtype::uint8:
+    case Dtype::boolean:
+    case Dtype::complex64:
+    case Dtype::complex128:
       return false;
   }
+  return false;
 }
 
 constexpr int nvls_arity = 32;    // ranks of a node that NVLS joins, except in all_reduce

@@ -28,6 +28,7 @@ constexpr std::array<ScheduleName, 7> schedule_names{{
 
 constexpr std::array<std::string_view, 11> notations{
     "F", "I", "W", "B", "UNSHARD", "RESHARD", "SEND_F", "RECV_F", "SEND_B", "RECV_B", "REDUCE_GRAD"};
+static_assert(notations.size() == static_cast<std::size_t>(Computation::reduce_grad) + 1);
 
 // generate_stage_to_rank_mapping: round robin, or back and forth (torch/distributed/pipelining/_utils.py).
 Rank rank_of_stage(const PipelineShape& shape, std::int32_t stage) {

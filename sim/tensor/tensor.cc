@@ -60,6 +60,7 @@ Bits Storage::at(std::int64_t index) const {
 }
 
 void Storage::set_at(std::int64_t index, Bits bits) {
+  expects(form == Form::dense && index >= 0 && index < numel, "an element lies inside its dense tensor");
   const std::size_t size = size_of(dtype);
   std::memcpy(elements.data() + static_cast<std::size_t>(index) * size, &bits, size);
 }

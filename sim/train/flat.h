@@ -20,7 +20,8 @@ void unflatten_from(const Tensor& flat, std::int64_t offset, const Tensor& targe
 // The reverse of flatten: overwrites `tensors` with the elements of `flat`.
 void unflatten(const Tensor& flat, std::span<const Tensor> tensors);
 
-// If all elements of all tensors have one value (empty tensors have any), gives it to all of `flat`. False if not.
+// If all elements of all tensors have one value (empty tensors have any), gives it to all of `flat`. False if not, and for
+// meta tensors.
 bool fill_if_alike(const Tensor& flat, std::span<const Tensor> tensors);
 
 // Where `count` elements of a flat tensor come from.

@@ -72,18 +72,16 @@ void Reducer::prepare_for_backward(std::vector<std::uint32_t> unused) {
   ready_.assign(parameters_.size(), false);
   if (detects_unused_parameters()) {
     unused_ = std::move(unused);
-    // reducer.cpp, search_unused_parameters; once per process, as warnings are. C++ writes it to stderr itself: Python
-    // never sees it.
     if (unused_.empty()) {
+      // reducer.cpp, search_unused_parameters; once per process, as warnings are. C++ writes it to stderr itself:
+      // Python never sees it.
       warn(
           "Warning: find_unused_parameters=True was specified in DDP constructor, but did not find any "
-          "unused "
-          "parameters in the forward pass. This flag results in an extra traversal of the autograd graph "
-          "every "
-          "iteration,  which can adversely affect performance. If your model indeed never has any unused "
-          "parameters in the forward pass, consider turning this flag off. Note that this warning may be a "
-          "false "
-          "positive if your model has flow control causing later iterations to have unused parameters.");
+          "unused parameters in the forward pass. This flag results in an extra traversal of the autograd "
+          "graph every iteration,  which can adversely affect performance. If your model indeed never has "
+          "any unused parameters in the forward pass, consider turning this flag off. Note that this "
+          "warning may be a false positive if your model has flow control causing later iterations to have "
+          "unused parameters.");
     }
   }
 }
