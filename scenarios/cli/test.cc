@@ -132,8 +132,8 @@ scenario::TestOptions options_of(const CommandLine& line, const std::vector<Repo
   return options;
 }
 
-// Writes the page of each scenario to a folder next to the overview as soon as it is complete, because keeping all pages
-// would take much memory.
+// Writes the page of each scenario to a folder next to the overview as soon as it is complete, because keeping all
+// pages would take much memory.
 class Pages {
  public:
   explicit Pages(const fs::path& path) {

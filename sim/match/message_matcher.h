@@ -82,8 +82,8 @@ class MessageMatcher {
         next_(static_cast<std::size_t>(group_size), 0),
         recent_(2 * static_cast<std::size_t>(group_size), 0) {}
 
-  // A new message of op.rank, in two steps, because calls may be queued first: its number is taken now, its place in the
-  // queues when it is posted. It is matched then if its partner is there. Ids are reused once forgotten.
+  // A new message of op.rank, in two steps, because calls may be queued first: its number is taken now, its place in
+  // the queues when it is posted. It is matched then if its partner is there. Ids are reused once forgotten.
   MessageId plan(const Op& op);
   void post(MessageId id, Time now, std::shared_ptr<const Moment> known = nullptr);
   bool keeps_batches_apart() const { return discipline_ == Discipline::apart; }

@@ -20,8 +20,8 @@ void unflatten_from(const Tensor& flat, std::int64_t offset, const Tensor& targe
 // The reverse of flatten: overwrites `tensors` with the elements of `flat`.
 void unflatten(const Tensor& flat, std::span<const Tensor> tensors);
 
-// If all elements of all tensors have one value (empty tensors have any), gives it to all of `flat`. False if not, and for
-// meta tensors.
+// If all elements of all tensors have one value (empty tensors have any), gives it to all of `flat`. False if not, and
+// for a meta tensor.
 bool fill_if_alike(const Tensor& flat, std::span<const Tensor> tensors);
 
 // Where `count` elements of a flat tensor come from.
@@ -35,6 +35,7 @@ struct FlatPiece {
 void fill_flat(const Tensor& flat, std::span<const FlatPiece> pieces);
 
 // Returns `tensor` if it fits and nothing else uses it, else replaces it with a new one. Its values may be overwritten.
+// `is_meta`: always with a new one, which has no values.
 const Tensor& reuse(Tensor& tensor, std::int64_t numel, Dtype dtype, Device device, bool is_meta = false);
 
 // tensor.div_(divisor): each element rounded once. A reciprocal would be rounded to a short type first.

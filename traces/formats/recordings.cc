@@ -147,7 +147,9 @@ class FileReader {
     SourceFile source{bytes, *value, rank};
     const Format* format = format_of(source);
     if (format == nullptr) {
-      if (std::optional<std::vector<check::LogFact>> facts = facts_of(file.path, bytes, rank)) {
+      std::optional<std::vector<check::LogFact>> facts =
+          looks_like_json(bytes) ? facts_of(file.path, bytes, rank) : std::nullopt;
+      if (facts) {
         return {std::nullopt, "", *std::move(facts)};  // each line is an object with a message
       }
       const bool was_meant =

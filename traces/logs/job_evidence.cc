@@ -92,7 +92,7 @@ std::optional<Facts> read_text_evidence(std::string_view bytes, Rank rank, const
   }
   const std::optional<UnpackedLog> unpacked = unpack_json_lines(bytes);
   bytes = unpacked ? std::string_view(unpacked->text) : bytes;
-  const bool is_plain = zeros == 0 && !contains(bytes, color_begin);
+  const bool is_plain = bytes.find('\0') == std::string_view::npos && !contains(bytes, color_begin);
   std::string plain = is_plain ? std::string() : without_colors(bytes);
   std::erase(plain, '\0');
   const std::optional<std::string> whole = without_wraps(is_plain ? bytes : plain);

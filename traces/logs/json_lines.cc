@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "traces/logs/lines.h"
 #include "traces/values/json_value.h"
@@ -54,8 +54,8 @@ std::optional<Message> message_in(std::string_view line, Arena& arena) {
       return std::nullopt;
     }
     const Value* rank = find(fields, "rank");
-    const bool has_rank =
-        rank != nullptr && rank->is(Value::Kind::integer) && !contains(text->as_text(), "[rank");
+    const bool has_rank = rank != nullptr && rank->is(Value::Kind::integer) && rank->integer >= 0 &&
+                          rank->integer < ranks_max && !contains(text->as_text(), "[rank");
     return Message{text->as_text(), has_rank ? fmt::format("[rank{}]: ", rank->integer) : ""};
   } catch (const BadFile&) {
     return std::nullopt;  // it only looks like one, such as a dictionary of Python
@@ -65,6 +65,9 @@ std::optional<Message> message_in(std::string_view line, Arena& arena) {
 }  // namespace
 
 std::optional<UnpackedLog> unpack_json_lines(std::string_view bytes) {
+  if (!bytes.starts_with("{\"") && !contains(bytes, "\n{\"")) {
+    return std::nullopt;
+  }
   constexpr std::size_t line_bytes_max = std::size_t{64} << 20;
   Arena arena(line_bytes_max);
   UnpackedLog log;

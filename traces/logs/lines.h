@@ -42,6 +42,7 @@ std::optional<std::int64_t> number_after(std::string_view line, std::string_view
 // Return a number; empty if it cannot be a rank.
 std::optional<Rank> rank_at(std::string_view text);
 std::optional<Rank> rank_after(std::string_view line, std::string_view word);
+
 bool contains(std::string_view text, std::string_view word);
 std::string_view without_blanks(std::string_view text);
 

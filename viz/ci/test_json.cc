@@ -1,12 +1,14 @@
 #include "viz/ci/test_json.h"
 
+#include <nlohmann/json.hpp>
+
 #include "viz/json/object_writer.h"
 
 namespace rollcall::viz {
 
 namespace {
 
-using Json = ObjectWriter::Json;
+using Json = nlohmann::ordered_json;
 
 Json json_of(const TestOutcome& outcome) {
   Json object = outcome.json.empty() ? Json{{"schema_version", 1}} : Json::parse(outcome.json);

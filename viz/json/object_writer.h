@@ -1,6 +1,7 @@
 #pragma once
 
-// ObjectWriter: the visitor of report_format.h that adds members to a JSON object.
+// ObjectWriter: the visitor of report_format.h that adds members to a JSON object. `Json` is nlohmann::ordered_json,
+// whose header only the writers include.
 
 #include <cstdint>
 #include <initializer_list>
@@ -9,16 +10,13 @@
 #include <type_traits>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "viz/json/report_format.h"
 
 namespace rollcall::viz {
 
+template <typename Json>
 class ObjectWriter {
  public:
-  using Json = nlohmann::ordered_json;
-
   explicit ObjectWriter(Json& object) : object_(object) {}
 
   template <typename Value>

@@ -315,8 +315,8 @@ void fill(CallSequences& result, const std::vector<Story>& stories, const Rows& 
       const auto& index = columns[column][row];
       const Span* const span = index ? stories[column].calls[*index] : nullptr;
       shown.cells.push_back(CallSequences::cell_of(span, timeline));
-      if (span != nullptr &&
-          shown.ranks.size() > 1) {  // which may have made it on different groups of a family
+      // Several ranks may have made the call on different groups of a family.
+      if (span != nullptr && shown.ranks.size() > 1) {
         shown.cells.back().call = call_text(*span, timeline, families.name(*span));
       }
       shown.cells.back().differs = row_differs(stories, columns, row, column);

@@ -12,9 +12,10 @@ HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 _LIBRARY = sysconfig.get_paths()["stdlib"] + os.sep
 _PACKAGES = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
-#Functions of torch, and the reason why each communicates.(algorithms / join.py,
-#nn / parallel / distributed.py,
-#distributed / optim / zero_redundancy_optimizer.py)
+
+# Functions of torch, and the reason why each communicates. (algorithms/join.py,
+# nn/parallel/distributed.py,
+# distributed/optim/zero_redundancy_optimizer.py)
 _REASONS = {
     "notify_join_context": "join.notify",
     "_get_num_nonjoined_procs": "join.count",
@@ -52,14 +53,14 @@ _REASONS = {
 _KNOWN = frozenset(_REASONS.values())
 _REDUCER = os.path.join("nn", "parallel", "distributed.py")
 _DISTRIBUTED = (os.path.join("distributed", "distributed_c10d.py"), os.path.join("distributed", "c10d_logger.py"))
-#Files that lie between a function and the reason why it communicates.
+# Files that lie between a function and the reason why it communicates.
 _PLUMBING = frozenset(("overrides.py", "_device.py", "_ops.py", "_contextlib.py", "module.py",
                        "_functional_collectives.py", "_dispatch.py", "_fsdp_collectives.py", "eval_frame.py",
                        "_utils.py", "_python_dispatch.py", "_compile.py"))
-#The same for whole folders : they pass operators on.
+# The same for whole folders: they pass operators on.
 _PLUMBING_FOLDERS = tuple(_TORCH + name + os.sep for name in ("_library", "_dynamo", "_functorch", "_higher_order_ops"))
 _BATCH_NORM = os.path.join("nn", "modules", "_functions.py")  # SyncBatchNorm's forward and backward
-#The C++ engine calls the reducer's hooks from here, without a Python frame of their own.
+# The C++ engine calls the reducer's hooks from here, without a Python frame of their own.
 _AUTOGRAD = (os.path.join("autograd", "__init__.py"), os.path.join("autograd", "graph.py"))
 
 
@@ -78,8 +79,7 @@ class CallSite:
         return (self.file, self.line, self.reason, self.shadow)
 
     def describe(self):
-        site = {
-  "file" : self.file, "line" : self.line, "function" : self.function}
+        site = {"file": self.file, "line": self.line, "function": self.function}
         if self.module:
             site["module"] = self.module
         if self.reason:
@@ -97,8 +97,8 @@ def is_users(path):
 
 
 def outside_of_recorder(frame):
-    """Returns the innermost frame that is not in our own functions."""
-    while frame.f_code.co_filename.startswith(HERE):
+    """Returns the innermost frame that is not in our own functions; None in a thread of C++."""
+    while frame is not None and frame.f_code.co_filename.startswith(HERE):
         frame = frame.f_back
     return frame
 
@@ -137,7 +137,7 @@ _ORIGIN = "_rollcall_origin"  # of a thread: the user's line that led to its sta
 
 
 def _origin():
-#Not current_thread() : that would add threads of C++ to those of Python.
+    # Not current_thread(): that would add threads of C++ to those of Python.
     return getattr(threading._active.get(threading.get_ident()), _ORIGIN, None)
 
 
@@ -156,7 +156,8 @@ def remember_origins():
 
     threading.Thread.start = remember_and_start
 
-#Files between a function of torch.distributed and its caller.
+
+# Files between a function of torch.distributed and its caller.
 _WRAPPERS = frozenset(("distributed_c10d.py", "c10d_logger.py", "overrides.py", "_device.py", "contextlib.py",
                        "functools.py", "typing_extensions.py", "warnings.py", "_py_warnings.py"))
 
@@ -202,7 +203,8 @@ def _module_of(frame):
 
 def stack_of(thread):
     """Returns a thread's stack, innermost first: [file, line, function], without our own and Python's frames."""
-    return _told(traceback.walk_stack(sys._current_frames()[thread]))
+    frame = sys._current_frames().get(thread)  # none: the thread has ended
+    return _told(list(traceback.walk_stack(frame)) if frame is not None else [])
 
 
 def stack_of_error(error):

@@ -53,13 +53,15 @@ def _packed(call, tensors, rows, rows_filled):
     parts, outputs = [tensor.detach().reshape(rows, -1) for tensor in tensors], call.filled
     table = torch.cat(parts, 1)
     call.given, call.filled = [table.reshape(-1)], [table.new_empty(rows_filled * table.shape[1])]
+    widths, is_of_bytes = [part.shape[1] for part in parts], table.dtype == torch.uint8
 
     @touches.of_recorder()
     @torch.no_grad()
     def unpack():
-        columns = call.filled[0].view(rows_filled, -1).split([part.shape[1] for part in parts], 1)
+        columns = call.filled[0].view(rows_filled, -1).split(widths, 1)
         for output, column in zip(outputs, columns):
-            output.copy_(column.contiguous().view(output.dtype).reshape(output.shape))
+            part = column.contiguous()
+            output.copy_((part.view(output.dtype) if is_of_bytes else part).reshape(output.shape))
 
     call.unpack = unpack
     return call

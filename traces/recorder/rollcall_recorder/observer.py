@@ -39,13 +39,11 @@ _HELD_S = 2  # without a beat: then something other than Python code holds the i
 _FRAMES_MAX = 40
 _ROOTED = frozenset(("broadcast", "reduce", "gather", "scatter"))
 _MESSAGES = frozenset(("send", "recv", "recv_anysource"))
-#RecordingGroup would pack their tensors for the simulator.
-_COALESCED = {
-  "allgather_into_tensor_coalesced" : "all_gather_into_tensor",
-                                      "all_gather_single_coalesced" : "all_gather_into_tensor",
-                                                                      "reduce_scatter_tensor_coalesced"
-      : "reduce_scatter_tensor",
-        "reduce_scatter_single_coalesced" : "reduce_scatter_tensor"}
+# RecordingGroup would pack their tensors for the simulator.
+_COALESCED = {"allgather_into_tensor_coalesced": "all_gather_into_tensor",
+              "all_gather_single_coalesced": "all_gather_into_tensor",
+              "reduce_scatter_tensor_coalesced": "reduce_scatter_tensor",
+              "reduce_scatter_single_coalesced": "reduce_scatter_tensor"}
 
 
 class _Description:
@@ -169,7 +167,7 @@ class _Observer:
 
     def __init__(self, folder):
         self.folder = folder
-#These objects are never replaced, because the wrappers hold them.
+        # These objects are never replaced, because the wrappers hold them.
         self.groups = {}  # by torch's group object
         self.works = native or _Works()
         self.refused = False
@@ -195,8 +193,7 @@ class _Observer:
     def begin(self, rank, world_size):
         if self.ring is not None or self.refused:
             return
-        about = {
-  "rollcall_ring" : 1, "torch" : torch.__version__, "python" : sys.version.split()[0], "script" : sys.argv[0]}
+        about = {"rollcall_ring": 1, "torch": torch.__version__, "python": sys.version.split()[0], "script": sys.argv[0]}
         try:
             self.ring = self.works.ring = ring.Ring(self.path("ring"), rank, world_size, about)
         except OSError as problem:  # the job continues without us
@@ -219,15 +216,14 @@ class _Observer:
     def path(self, what):
         return os.path.join(self.folder, f"rank_{self.rank}.{what}")
 
-#Calls.
+    # Calls.
 
     def new_call(self, group, name, arguments, named, frame):
         """Returns the number of a kind of call that has not been seen before."""
         try:
             about = group.describe(name, arguments, named, frame)
         except Exception:  # whatever is strange about the call, we must not end the job
-            about = {
-  "op" : name, "stack" : []}
+            about = {"op": name, "stack": []}
         return self.ring.describe_call(about)
 
     def host_call(self, op, caller):
@@ -256,7 +252,7 @@ class _Observer:
         self.ring.describe({"group": known.number, "name": str(_name_of(group)), "ranks": ranks, "backend": backend,
                             "timeout_ms": timeout})
 
-#The thread that answers.
+    # The thread that answers.
 
     def _beat(self, own):
         for beat in itertools.count():
@@ -473,8 +469,7 @@ def _given_passages(observer, original):
     def call(*arguments, **named):
         if observer.ring is not None:
             arguments = [_passage(observer, each) for each in arguments]
-            named = {
-name: _passage(observer, each) for name, each in named.items()}
+            named = {name: _passage(observer, each) for name, each in named.items()}
         return original(*arguments, **named)
 
     return call
@@ -584,6 +579,7 @@ def _wrap_call_about_groups(observer, name, before=lambda *_, **__: None):
 
 def _count_steps(observer):
     """Counts steps: every optimizer class gets a counter around `step` when its first object is made."""
+
     def counting(step):
         def counted(self, *arguments, **named):
             result = step(self, *arguments, **named)

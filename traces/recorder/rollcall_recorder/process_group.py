@@ -39,10 +39,11 @@ def factor_of(op):
         raise NotImplementedError("rollcall: this PyTorch does not tell the factor of a PREMUL_SUM")
     return float(state[1])
 
-#Backends compare the shapes of these calls' tensors, or their rows; of all others, the numbers of elements.
+
+# Backends compare the shapes of these calls' tensors, or their rows; of all others, the numbers of elements.
 _SHAPED = frozenset(("all_gather", "all_gather_into_tensor", "reduce_scatter", "reduce_scatter_tensor", "gather", "scatter",
                      "all_to_all", "all_to_all_single"))
-#Whose tensors ProcessGroupNCCL wants to be contiguous : the one that is given, and the one that is filled.
+# Whose tensors ProcessGroupNCCL wants to be contiguous: the one that is given, and the one that is filled.
 _CONTIGUOUS_GIVEN = frozenset(("all_reduce", "broadcast", "reduce", "all_gather", "all_to_all_single"))
 _CONTIGUOUS_FILLED = frozenset(("reduce_scatter", "all_to_all_single"))
 _DIMENSIONS_MAX = 8  # of a recorded shape; the sizes of further dimensions are multiplied
@@ -201,7 +202,7 @@ class RecordingGroup(ProcessGroup):
         self.backend = backend
         self.devices = devices
         self._name = self._description = "undefined"
-#C++ keeps the base object of a Work alive, but not the attributes that Python adds to it.
+        # C++ keeps the base object of a Work alive, but not the attributes that Python adds to it.
         self._recent = collections.deque(maxlen=4096)
         self._coalesced = None  # the calls since _start_coalescing
 
@@ -214,7 +215,7 @@ class RecordingGroup(ProcessGroup):
         """Without an address, so that equal runs say equal things."""
         return f"<ProcessGroup {self.number} of {self.size()} ranks>"
 
-#torch 2 looks groups up by name, from C++ as well.(ProcessGroup.hpp)
+    # torch 2 looks groups up by name, from C++ as well. (ProcessGroup.hpp)
 
     def getGroupName(self):
         return self._name
@@ -248,7 +249,7 @@ class RecordingGroup(ProcessGroup):
     def supports_splitting(self):
         return self.backend == "nccl"
 
-    def shutdown(self, *_):
+    def shutdown(self, *_, **__):
         """Does nothing: there are no connections to make, to wait for, or to end."""
 
     abort = _wait_for_pending_works = _set_sequence_number_for_group = shutdown
@@ -379,8 +380,8 @@ class RecordingGroup(ProcessGroup):
             if not all([_is_dense(tensor) for tensor in ends]):
                 raise (RuntimeError if _IS_TORCH_1 else ValueError)("Tensors must be contiguous")
 
-#As in C++, a tensor may be given instead of a list of one, and a reduce op or a root instead
-#of options.
+    # As in C++, a tensor may be given instead of a list of one, and a reduce op or a root instead
+    # of options.
 
     def allreduce(self, tensors, opts=None, op=None):
         return self._issue_in_place("all_reduce", tensors, _options(bindings.AllreduceOptions, opts, op=op))
@@ -443,7 +444,7 @@ class RecordingGroup(ProcessGroup):
             call.splits = (tuple(output_splits), tuple(input_splits))
         return self._issue(call, opts)
 
-#The names in torch 2.14.(torch / distributed / distributed_c10d.py)
+    # The names in torch 2.14. (torch/distributed/distributed_c10d.py)
     all_gather_single, all_gather_single_coalesced = _allgather_base, allgather_into_tensor_coalesced
     reduce_scatter_single, reduce_scatter_single_coalesced = _reduce_scatter_base, reduce_scatter_tensor_coalesced
     all_to_all_single = alltoall_base
@@ -515,6 +516,8 @@ def _options(kind, given, op=None, root=None):
 
 def blocks(caller):
     """True if `caller`, a function of torch.distributed, waits before it returns. Calls from C++ do not."""
+    if caller is None:
+        return False
     code = caller.f_code
     if not code.co_filename.endswith(_C10D):
         return code.co_name == "monitored_barrier"

@@ -56,7 +56,10 @@ class AtImport(importlib.abc.MetaPathFinder):
         if name != self._name:
             return None
         sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            sys.meta_path.insert(0, self)  # an import may fail, and be tried again
         if spec is not None:
             spec.loader.exec_module = functools.partial(self._import_it, spec.loader.exec_module)
         return spec

@@ -52,7 +52,7 @@ TEST_CASE("a kernel has a time, or work that a known GPU does", "[scenarios]") {
   CHECK(wrong(R"({"kernel": {"name": "mlp"}})") == either);
   CHECK(problem(quartet(R"({"kernel": {"time": "1ms", "flops": 1}})", R"("cluster": "h100-4",)")) == either);
   CHECK(wrong(R"({"kernel": {"flops": 1}})") ==
-        "/program/0/kernel: without a cluster the GPU's speed is unknown a GPU is: add \"cluster\": "
+        "/program/0/kernel: without a cluster the speed of a GPU is unknown: add \"cluster\": "
         "\"h100-8\", or write a time instead");
   CHECK(problem(quartet(R"({"kernel": {"flops": 1, "kind": "matmull"}})", R"("cluster": "h100-4",)")) ==
         "/program/0/kernel/kind: unknown kind of kernel \"matmull\"; use one of matmul, attention, "
