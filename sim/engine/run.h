@@ -64,7 +64,7 @@ struct Run {
   std::size_t ranks() const { return static_cast<std::size_t>(options.world_size); }
   check::RankStatus& status_of(Rank rank) { return status[static_cast<std::size_t>(rank)]; }
   const check::RankStatus& status_of(Rank rank) const { return status[static_cast<std::size_t>(rank)]; }
-  bool waits(Rank rank) const { return status_of(rank).state == check::RankStatus::State::waiting; }
+  bool waits(Rank rank) const { return status_of(rank).waits(); }
 
   // Must be called for everything that could make the rank continue differently than in another run; see
   // Decisions::learned.

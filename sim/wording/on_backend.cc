@@ -53,9 +53,8 @@ bool meet_on_gloo(std::span<const OpVariant> calls) {
 }  // namespace
 
 bool wait_for_communicator(const Evidence& evidence, const Place& place) {
-  const RankStatus& status = evidence.ranks[static_cast<std::size_t>(place.waiting.first())];
-  if (status.state != RankStatus::State::waiting || status.channel != Channel::collectives ||
-      status.in_message()) {
+  const RankStatus& status = evidence.status_of(place.waiting.first());
+  if (!status.waits() || status.channel != Channel::collectives || status.in_message()) {
     return false;
   }
   const GroupEvidence& group = evidence.groups[status.group];

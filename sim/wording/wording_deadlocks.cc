@@ -40,10 +40,6 @@ const char* advice_for_inputs(const Call& call) {
   return may_be_joined(call) ? even_inputs_advice : even_inputs_without_join_advice;
 }
 
-const RankStatus& status_of(const Evidence& evidence, Rank rank) {
-  return evidence.ranks[static_cast<std::size_t>(rank)];
-}
-
 // How many inputs these ranks took: the fewest and the most of them. -1 if they are not counted.
 struct InputRange {
   std::int64_t fewest = -1;
@@ -52,11 +48,11 @@ struct InputRange {
 };
 
 InputRange inputs_of(const Evidence& evidence, const RankSet& ranks) {
-  InputRange inputs{status_of(evidence, ranks.first()).inputs, -1};
+  InputRange inputs{evidence.status_of(ranks.first()).inputs, -1};
   for (const Rank rank : ranks.to_vector()) {
-    inputs.fewest = std::min(inputs.fewest, status_of(evidence, rank).inputs);
-    inputs.most = std::max(inputs.most, status_of(evidence, rank).inputs);
-    inputs.ran_out = inputs.ran_out && status_of(evidence, rank).ran_out;
+    inputs.fewest = std::min(inputs.fewest, evidence.status_of(rank).inputs);
+    inputs.most = std::max(inputs.most, evidence.status_of(rank).inputs);
+    inputs.ran_out = inputs.ran_out && evidence.status_of(rank).ran_out;
   }
   return inputs;
 }
@@ -81,19 +77,13 @@ std::string beginning_of(const std::string& message) {
   return text;
 }
 
-// Null if the rank has none.
-const Exception* exception_of(const Evidence& evidence, Rank rank) {
-  const std::int32_t index = status_of(evidence, rank).exception;
-  return index < 0 ? nullptr : &evidence.exceptions[static_cast<std::size_t>(index)];
-}
-
 bool ended_by(const Evidence& evidence, Rank rank, std::string_view type) {
-  const Exception* exception = exception_of(evidence, rank);
+  const Exception* exception = evidence.exception_of(evidence.status_of(rank));
   return exception != nullptr && exception->type == type;
 }
 
-std::string exception_text(const Evidence& evidence, Rank rank) {
-  const Exception* exception = exception_of(evidence, rank);
+std::string exception_in_brief(const Evidence& evidence, Rank rank) {
+  const Exception* exception = evidence.exception_of(evidence.status_of(rank));
   if (exception == nullptr) {
     return "an exception";
   }
@@ -104,7 +94,7 @@ std::string exception_text(const Evidence& evidence, Rank rank) {
 // A rank whose process died raised nothing; a recording says that it was killed.
 bool have_died(const Evidence& evidence, const RankSet& ranks) {
   return std::ranges::all_of(ranks.to_vector(), [&](Rank rank) {
-    return status_of(evidence, rank).state == RankStatus::State::crashed ||
+    return evidence.status_of(rank).state == RankStatus::State::crashed ||
            ended_by(evidence, rank, killed_type);
   });
 }
@@ -140,10 +130,10 @@ std::string who_raised(const Evidence& evidence, const RankSet& ranks) {
     return fmt::format("{} made no call for too long, and {} stopped", ranks_phrase(ranks),
                        is_plural(ranks) ? "were" : "was");
   }
-  const std::string first = exception_text(evidence, ranks.first());
+  const std::string first = exception_in_brief(evidence, ranks.first());
   RankSet alike;
   for (const Rank rank : ranks.to_vector()) {
-    if (exception_text(evidence, rank) == first) {
+    if (exception_in_brief(evidence, rank) == first) {
       alike.insert(rank);
     }
   }
@@ -183,7 +173,7 @@ void word_crash(const Evidence& evidence, const Place& place, Finding& finding) 
           : fmt::format(
                 "{}; let a rank that catches an exception tell the others (a flag in an all_reduce) or abort "
                 "the job, so that no rank waits for it",
-                advice_for_exception(exception_text(evidence, gone.first())));
+                advice_for_exception(exception_in_brief(evidence, gone.first())));
   finding.on_backend = crash_on_backend(evidence.backend, place.call.op);
 }
 
@@ -209,7 +199,7 @@ void word_extra_call(const Evidence& evidence, const Place& place, Finding& find
 // True if these ranks wait in destroy_process_group, for those that are still in the group.
 bool are_leaving(const Evidence& evidence, const RankSet& ranks) {
   return std::ranges::all_of(ranks.to_vector(), [&](Rank rank) {
-    return status_of(evidence, rank).state == RankStatus::State::waiting &&
+    return evidence.status_of(rank).waits() &&
            name_waiting_call(evidence, rank).op == to_string(OpKind::destroy_process_group);
   });
 }
@@ -393,7 +383,7 @@ void word_failure(const Evidence& evidence, Finding& finding) {
   const bool are_all = finding.culprits.size() == evidence.ranks.size();
   finding.advice = fmt::format(
       "{}{}",
-      died ? find_the_killer : advice_for_exception(exception_text(evidence, finding.culprits.first())),
+      died ? find_the_killer : advice_for_exception(exception_in_brief(evidence, finding.culprits.first())),
       are_all ? "" : "; the other ranks are not involved");
 }
 

@@ -125,8 +125,8 @@ namespace {
 
 bool all_wait_in(const Evidence& evidence, const RankSet& ranks, Channel channel) {
   return std::ranges::all_of(ranks.to_vector(), [&](Rank rank) {
-    const RankStatus& status = evidence.ranks[static_cast<std::size_t>(rank)];
-    return status.state == RankStatus::State::waiting && status.channel == channel;
+    const RankStatus& status = evidence.status_of(rank);
+    return status.waits() && status.channel == channel;
   });
 }
 
@@ -220,7 +220,7 @@ void word_key_owners(const Evidence& evidence, const std::vector<std::string>& k
                      Finding& finding) {
   const auto all_are = [&evidence](const RankSet& ranks, std::initializer_list<RankStatus::State> states) {
     return std::ranges::all_of(ranks.to_vector(), [&](Rank rank) {
-      return std::ranges::find(states, evidence.ranks[static_cast<std::size_t>(rank)].state) != states.end();
+      return std::ranges::find(states, evidence.status_of(rank).state) != states.end();
     });
   };
   using State = RankStatus::State;
