@@ -236,7 +236,9 @@ RankSet blockers_of(const WaitNode& node) {
 RankSet blockers_of(const WaitNode& node, Blocker::Why why) {
   RankSet ranks;
   for (const Blocker& blocker : node.blockers) {
-    ranks.insert(blocker.why == why ? RankSet{blocker.rank} : RankSet());
+    if (blocker.why == why) {
+      ranks.insert(blocker.rank);
+    }
   }
   return ranks;
 }

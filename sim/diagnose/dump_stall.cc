@@ -30,7 +30,9 @@ RankSet blind_ranks(const DumpCase& job, const Test& counts) {
   RankSet blind;
   for (const auto& [rank, ops] : job.waits.unobserved) {
     const bool is_blind = 2 * ops.size() > most && !sees_later(*job.view.ops_of(rank), *ops.front());
-    blind.insert(is_blind && counts(rank, ops) ? RankSet{rank} : RankSet());
+    if (is_blind && counts(rank, ops)) {
+      blind.insert(rank);
+    }
   }
   return blind;
 }

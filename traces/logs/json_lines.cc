@@ -28,11 +28,6 @@ const Value* text_in(const Value& object) {
   return nullptr;
 }
 
-const Value* dict_in(const Value& object, std::string_view name) {
-  const Value* dict = find(object, name);
-  return dict != nullptr && dict->is(Value::Kind::dict) ? dict : nullptr;
-}
-
 struct Message {
   std::string_view text;
   std::string prefix;  // of each of its lines
@@ -46,9 +41,9 @@ std::optional<Message> message_in(std::string_view line, Arena& arena) {
     if (!object.is(Value::Kind::dict)) {
       return std::nullopt;
     }
-    const Value* payload =
-        dict_in(object, "jsonPayload");  // Google Cloud, of a logger that writes JSON itself
-    const Value& fields = payload != nullptr ? *payload : object;
+    // Google Cloud's, of a logger that writes JSON itself.
+    const Value* payload = find(object, "jsonPayload");
+    const Value& fields = payload != nullptr && payload->is(Value::Kind::dict) ? *payload : object;
     const Value* text = text_in(fields);
     if (text == nullptr) {
       return std::nullopt;
