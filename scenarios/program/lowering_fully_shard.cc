@@ -170,6 +170,9 @@ void Lowering::lower_clip_grad_norm(const Statement& statement) {
   }
   if (const auto norm = statement.find("max_norm")) {
     clip.max_norm = read_.constant(*norm, "the largest norm");
+    if (clip.max_norm < 0) {
+      read_.error(*norm, "the largest norm cannot be negative");
+    }
   }
   if (const auto type = statement.find("norm_type")) {
     clip.norm_type = read_.constant(*type, "the type of the norm");

@@ -48,6 +48,10 @@ Operand ValueReader::integer(const Json& value) {
 
 Operand ValueReader::integer_in(const Json& value, std::int64_t least, std::int64_t most,
                                 std::string_view what) {
+  if (value.is(JsonType::boolean)) {  // a value, as True is 1 in Python, but not a number of anything
+    error(value, fmt::format("expected {} as an integer or an expression, found a boolean", what));
+    return Operand::of(least);
+  }
   const Operand operand = integer(value);
   if (operand.kind == Operand::Kind::integer && (operand.integer < least || operand.integer > most)) {
     error(value, operand.integer < least && least == 0

@@ -163,6 +163,7 @@ TEST_CASE("a norm is a number", "[scenarios][fsdp]") {
         "/program/0/max_norm: expected the largest norm as a number, found an array");
   CHECK(clip(R"(, "max_norm": "nan")") ==
         "/program/0/max_norm: expected the largest norm as a number, found a string");
+  CHECK(clip(R"(, "max_norm": -1)") == "/program/0/max_norm: the largest norm cannot be negative");
   CHECK(clip(R"(, "norm_type": {})") ==
         "/program/0/norm_type: expected the type of the norm as a number, found an object");
 }

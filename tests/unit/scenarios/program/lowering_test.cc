@@ -145,6 +145,11 @@ TEST_CASE("numbers out of range are errors", "[scenarios]") {
         "/program/0/reduce/dst: rank -1 is out of range: ranks are 0 to 3");
   CHECK(wrong(R"({"repeat": -1, "do": []})") ==
         "/program/0/repeat: a number of repetitions cannot be negative");
+  CHECK(wrong(R"({"all_reduce": {"numel": true}})") ==
+        "/program/0/all_reduce/numel: expected numel as an integer or an expression, found a boolean");
+  CHECK(
+      wrong(R"({"repeat": true, "do": []})") ==
+      "/program/0/repeat: expected a number of repetitions as an integer or an expression, found a boolean");
 }
 
 TEST_CASE("unknown words are errors with a suggestion", "[scenarios]") {
