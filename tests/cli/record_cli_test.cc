@@ -772,6 +772,9 @@ TEST_CASE("a command that starts no rank has nothing to record", "[record]") {
   CHECK(missing.code == 4);
   CHECK(missing.err == "rollcall: error: --records missing: is not a folder\n");
   CHECK_FALSE(std::filesystem::exists(shell.path("out.json")));
+  const Outcome late = shell.rollcall("record " + script("counter") + " -n 2");
+  CHECK(late.code == 4);
+  CHECK_THAT(late.err, Contains("record needs --world-size before the script"));
 }
 
 TEST_CASE("without torch, recording is not possible here", "[record]") {

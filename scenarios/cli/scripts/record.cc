@@ -41,12 +41,23 @@ void require_script(const std::string& script) {
   }
 }
 
+// People write options of rollcall after the script, where they are the script's.
+bool gives_world_size_to_script(const CommandLine& line) {
+  return std::any_of(line.paths.begin() + 1, line.paths.end(), [](std::string_view argument) {
+    return argument == "-n" || argument.starts_with("--world-size");
+  });
+}
+
 scenario::ScriptOptions script_options(const CommandLine& line, bool timeline) {
   scenario::ScriptOptions options;
   options.script = line.paths.front();
   require_script(options.script);
   if (!line.record.world_size) {
-    throw UsageError("record needs --world-size, the number of ranks");
+    throw UsageError(gives_world_size_to_script(line)
+                         ? fmt::format("record needs --world-size before the script; what stands after {} "
+                                       "belongs to the script",
+                                       options.script)
+                         : "record needs --world-size, the number of ranks");
   }
   options.kernels = line.record.kernels;
   options.kernels_from = line.predict.kernels_from;
