@@ -23,7 +23,9 @@ void prepare_child(pid_t parent, ChildProcess::Interrupt interrupt) {
   for (const int signal : {SIGABRT, SIGTERM}) {
     std::signal(signal, SIG_DFL);
   }
-  set_unless_ignored(SIGHUP, SIG_DFL);  // nohup means the children as well
+  if (std::signal(SIGHUP, SIG_DFL) == SIG_IGN) {
+    std::signal(SIGHUP, SIG_IGN);  // nohup means the children as well
+  }
   std::signal(SIGINT, interrupt == ChildProcess::Interrupt::ends ? SIG_DFL : SIG_IGN);
   std::signal(SIGPIPE, SIG_IGN);  // as in Python: a closed connection is an error of the call
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -33,12 +35,6 @@ void prepare_child(pid_t parent, ChildProcess::Interrupt interrupt) {
 }
 
 }  // namespace
-
-void set_unless_ignored(int signal, void (*handler)(int)) {
-  if (std::signal(signal, handler) == SIG_IGN) {
-    std::signal(signal, SIG_IGN);
-  }
-}
 
 void throw_errno(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 

@@ -92,9 +92,6 @@ class ChildProcess {
   int status_ = 0;
 };
 
-// Sets what a signal does, unless this process was started with the signal ignored, as nohup does with SIGHUP.
-void set_unless_ignored(int signal, void (*handler)(int));
-
 constexpr int no_such_program = 127;  // the exit code that a shell uses
 
 // In a child: becomes this program, which is looked up in PATH.
