@@ -772,7 +772,10 @@ TEST_CASE("a command that starts no rank has nothing to record", "[record]") {
   CHECK(missing.code == 4);
   CHECK(missing.err == "rollcall: error: --records missing: is not a folder\n");
   CHECK_FALSE(std::filesystem::exists(shell.path("out.json")));
-  const Outcome late = shell.rollcall("record " + script("counter") + " -n 2");
+}
+
+TEST_CASE("options of rollcall that stand after the script are said to belong before it", "[record]") {
+  const Outcome late = Shell().rollcall("record " + script("counter") + " -n 2");
   CHECK(late.code == 4);
   CHECK_THAT(late.err, Contains("record needs --world-size before the script"));
 }
