@@ -101,7 +101,7 @@ Report reconstruct(const Options& options, const std::vector<GroupMembers>& grou
   }
   report.samples = options.samples;
   const LoggedOutlook logged(end);
-  if (groups.size() > 1) {
+  if (end.groups().size() > 1) {
     check::warn_about_order(logged.orders(), report);
   }
   const check::Outlook& outlook = options.outlook != nullptr ? *options.outlook : logged;

@@ -2,6 +2,8 @@
 
 // OrderNoter: forwards all calls, and records the order in which its rank uses its groups, for check::warn_about_order.
 
+#include <algorithm>
+#include <cstdint>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -30,22 +32,34 @@ class OrderNoter final : public ForwardingBackend {
   ProcessGroup manage(GroupCall call) override { return known(inner().manage(std::move(call))); }
 
  private:
-  // Orders that are too long to be compared are not kept.
+  // While the rank knows no group but the world, its calls are only counted. Orders that are too long to be compared
+  // are not kept.
   void note(const Op& op) {
-    std::vector<GroupId>& order = orders_.ranks[static_cast<std::size_t>(this_rank().rank)];
-    if (!is_point_to_point(op.kind) && std::ssize(order) <= check::ordered_calls_max) {
-      order.push_back(op.group);
+    if (is_point_to_point(op.kind)) {
+      return;
+    }
+    if (!has_groups_) {
+      ++world_calls_;
+    } else if (std::ssize(order()) <= check::ordered_calls_max) {
+      order().push_back(op.group);
     }
   }
 
   ProcessGroup known(const ProcessGroup& group) {
-    if (group) {
+    if (group.is_member()) {
       orders_.names[group.id()] = group.name();
+      if (!std::exchange(has_groups_, true)) {
+        order().assign(std::min(world_calls_, check::ordered_calls_max + 1), world_group);
+      }
     }
     return group;
   }
 
+  std::vector<GroupId>& order() { return orders_.ranks[static_cast<std::size_t>(this_rank().rank)]; }
+
   check::CallOrders& orders_;
+  std::int64_t world_calls_ = 0;  // before the first group
+  bool has_groups_ = false;
 };
 
 }  // namespace rollcall::sim

@@ -81,8 +81,8 @@ Report run_noting_orders(const Options& options, const Program& program) {
 Report run_once(const Options& options, const Program& program) {
   check(options);
   require(program != nullptr, "there must be a program to run");
-  const bool notes_orders = !options.groups.empty() && options.world_size <= check::ordered_ranks_max;
-  Report report = notes_orders ? run_noting_orders(options, program) : Engine(options, program).run();
+  Report report = options.world_size <= check::ordered_ranks_max ? run_noting_orders(options, program)
+                                                                 : Engine(options, program).run();
   report.samples = options.samples;
   return report;
 }

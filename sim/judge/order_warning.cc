@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -22,20 +21,43 @@ struct Crossing {
   GroupId b = 0;
 };
 
+struct RankOrder {
+  explicit RankOrder(const Order& order) : calls(order), groups(order) {
+    std::ranges::sort(groups);
+    groups.erase(std::ranges::unique(groups).begin(), groups.end());
+  }
+
+  Order calls_on(const std::vector<GroupId>& ascending) const {
+    Order chosen;
+    std::ranges::copy_if(calls, std::back_inserter(chosen),
+                         [&](GroupId group) { return std::ranges::binary_search(ascending, group); });
+    return chosen;
+  }
+
+  const Order& calls;
+  std::vector<GroupId> groups;  // ascending
+};
+
+// Two ranks that use two groups in different orders differ in the calls on all of their common groups, too. So there is
+// no need to look at each pair of groups: a program may make thousands.
 std::optional<Crossing> first_crossing(const CallOrders& orders) {
-  std::map<std::pair<GroupId, GroupId>, std::pair<Rank, Order>> known;  // of the first rank that uses both
-  for (std::size_t rank = 0; rank < orders.ranks.size(); ++rank) {
-    const Order& order = orders.ranks[rank];
-    const std::set<GroupId> used(order.begin(), order.end());
-    for (auto a = used.begin(); a != used.end(); ++a) {
-      for (auto b = std::next(a); b != used.end(); ++b) {
-        Order both;
-        std::ranges::copy_if(order, std::back_inserter(both),
-                             [&](GroupId group) { return group == *a || group == *b; });
-        const auto [entry, is_first] = known.try_emplace({*a, *b}, static_cast<Rank>(rank), both);
-        if (!is_first && entry->second.second != both) {
-          return Crossing{entry->second.first, static_cast<Rank>(rank), *a, *b};
-        }
+  const std::vector<RankOrder> ranks(orders.ranks.begin(), orders.ranks.end());
+  for (std::size_t second = 1; second < ranks.size(); ++second) {
+    for (std::size_t first = 0; first < second; ++first) {
+      if (ranks[first].calls == ranks[second].calls) {
+        continue;
+      }
+      std::vector<GroupId> common;
+      std::ranges::set_intersection(ranks[first].groups, ranks[second].groups, std::back_inserter(common));
+      if (common.size() < 2) {
+        continue;
+      }
+      const Order one = ranks[first].calls_on(common);
+      const Order other = ranks[second].calls_on(common);
+      const auto [a, b] = std::ranges::mismatch(one, other);
+      if (a != one.end() && b != other.end()) {
+        return Crossing{static_cast<Rank>(first), static_cast<Rank>(second), std::min(*a, *b),
+                        std::max(*a, *b)};
       }
     }
   }

@@ -244,6 +244,41 @@ TEST_CASE("a collective and a new_group that wait for each other are a cycle", "
   CHECK(culprits(report) == "0-1");
 }
 
+TEST_CASE("ranks that use groups made at run time in different orders are warned, although nothing blocks",
+          "[groups][fiber]") {
+  for (const Rank late : {1, 2}) {  // 2 is no rank
+    const Report report = run(gloo(2), [late](Rank rank) {
+      all_reduce(one());
+      const ProcessGroup groups[] = {new_group(), new_group()};
+      const int first = rank == late ? 1 : 0;
+      const Work works[] = {all_reduce(one(), {.group = groups[first], .async_op = true}),
+                            all_reduce(one(), {.group = groups[1 - first], .async_op = true})};
+      works[0].wait();
+      works[1].wait();
+    });
+    CHECK(kind(report) == "ok");
+    REQUIRE(report.output.size() == (late == 1 ? 1 : 0));
+    if (late == 1) {
+      CHECK(report.output[0].rank == 1);
+      CHECK(report.output[0].text.starts_with("warning: this rank uses groups "));
+      CHECK(report.output[0].text.find("in a different order than rank 0") != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("a rank that learns of a group later than others uses it in the same order", "[groups][fiber]") {
+  Options options = gloo(2);
+  options.groups = {{"pair", {0, 1}}};
+  const Report report = run(options, [](Rank rank) {
+    const ProcessGroup early = rank == 0 ? find_group("pair") : ProcessGroup();
+    all_reduce(one());
+    all_reduce(one());
+    all_reduce(one(), {.group = early ? early : find_group("pair")});
+  });
+  CHECK(kind(report) == "ok");
+  CHECK(report.output.empty());
+}
+
 TEST_CASE("new_subgroups makes a group per host unless told otherwise", "[groups][fiber]") {
   Options options = nccl(8);
   options.ranks_per_host = 4;
