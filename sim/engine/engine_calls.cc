@@ -224,11 +224,15 @@ void Engine::wait_otherwise(const Work& work) {
     return end_call();
   }
   if (!run_.queues_calls) {
-    if (const Handles::Handle* used_up = handles_.find_used_up(work)) {
-      observe(used_up->observed(Observation::Kind::waited_again));
+    Handles::Handle* handle = handles_.find(work);
+    if (handle != nullptr && handle->was_waited_for && work.is_point_to_point()) {
+      observe(handle->observed(Observation::Kind::waited_again));
     }
     block_in(work);
-    return handles_.waited_for(work);
+    if (handle != nullptr) {
+      handle->waited_for();
+    }
+    return;
   }
   if (!has_finished_on_device(work)) {
     wait_on_device(work);
@@ -330,8 +334,8 @@ bool Engine::is_completed(const Work& work) {
   }
   const bool is_over = has_completed(work);
   run_.learned(run_.scheduler->running(), is_over);
-  if (is_over && watches_handles()) {
-    handles_.seen_completed(work);
+  if (Handles::Handle* handle = is_over && watches_handles() ? handles_.find(work) : nullptr) {
+    handle->is_done = true;
   }
   return is_over;
 }

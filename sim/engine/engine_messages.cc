@@ -130,7 +130,9 @@ void Engine::note_meeting(GroupId group, MessageId id, MessageId other) {
   if (message.op.async_op && !run_.queues_calls) {
     const Work work(group, message.op.rank, message.seq, id);
     const Time other_came = messages_.of(group).at(other).posted;
-    handles_.met(work, other_came);
+    if (Handles::Handle* handle = handles_.find(work)) {
+      handle->other_came = other_came;
+    }
     note_if_late(work, run_.members[group].ranks[static_cast<std::size_t>(message.op.rank)], other_came);
   }
 }

@@ -6,12 +6,14 @@
 // A message's handle is good for one wait: Gloo's buffer hands out each completion once (gloo/transport/tcp/
 // unbound_buffer.cc, waitSend and waitRecv), and a second wait would wait for another one, which never comes.
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
-#include <map>
-#include <tuple>
+#include <deque>
 #include <vector>
 
 #include "sim/base/encoding.h"
+#include "sim/base/expects.h"
 #include "sim/c10d/observer.h"
 #include "sim/c10d/op.h"
 #include "sim/c10d/work.h"
@@ -31,6 +33,8 @@ class Handles {
     bool was_waited_for = false;
     Time other_came = 0;  // a message's other end, once it has
 
+    void waited_for() { is_done = was_waited_for = true; }
+
     // What the rank did with it.
     Observation observed(Observation::Kind kind) const {
       return {.kind = kind, .op = op, .seq = seq, .site = op.site};
@@ -38,65 +42,92 @@ class Handles {
   };
 
   void give(Rank rank, const Op& op, const Work& work) {
-    if (handles_.size() < most) {
-      Handle& handle = handles_[key_of(work)];
-      handle = {.rank = rank, .op = op, .seq = work.seq()};
-      handle.op.tensors = {};
+    if (handles_.size() == most) {
+      return;
     }
+    Lane& lane = lane_for(work);
+    expects(lane.last < work.seq(), "a member's calls are numbered upwards");
+    lane.last = work.seq();
+    lane.given.push_back(&handles_.emplace_back(Handle{.rank = rank, .op = op, .seq = work.seq()}));
+    handles_.back().op.tensors = {};
   }
-  // A message's handle that its rank has waited for; null if it is not one.
-  const Handle* find_used_up(const Work& work) const { return find_message(work, true); }
+  // The handle of an asynchronous call; null if it is not watched.
+  Handle* find(const Work& work) {
+    const auto member = static_cast<std::size_t>(work.rank());
+    if (work.group() >= members_.size() || member >= members_[work.group()].size()) {
+      return nullptr;
+    }
+    Lane& lane = members_[work.group()][member][work.is_point_to_point()];
+    if (work.seq() > lane.last) {
+      return nullptr;  // the usual case once there are enough: one look
+    }
+    if (work.seq() == lane.last) {
+      return lane.given.back();
+    }
+    const auto found = std::ranges::lower_bound(lane.given, work.seq(), {}, &Handle::seq);
+    return (*found)->seq == work.seq() ? *found : nullptr;
+  }
   // A message's handle that its rank has not waited for; null if it is not one.
-  const Handle* find_open(const Work& work) const { return find_message(work, false); }
-  // `came`: when the message's other end was posted.
-  void met(const Work& work, Time came) {
-    if (const auto found = handles_.find(key_of(work)); found != handles_.end()) {
-      found->second.other_came = came;
-    }
+  const Handle* find_open(const Work& work) {
+    const Handle* handle = work.is_point_to_point() ? find(work) : nullptr;
+    return handle != nullptr && !handle->was_waited_for ? handle : nullptr;
   }
-  void waited_for(const Work& work) { finish(work, true); }
-  void seen_completed(const Work& work) { finish(work, false); }
 
   // Writes a rank's handles that it has not waited for, for comparing states.
   void write_state(Encoder& state, Rank rank) const {
-    for (const auto& [key, handle] : handles_) {
+    for_each([&](GroupId group, bool is_message, const Handle& handle) {
       if (handle.rank == rank && !handle.was_waited_for) {
-        state(std::get<0>(key), std::get<2>(key), handle.seq, handle.is_done);
+        state(group, is_message, handle.seq, handle.is_done);
       }
-    }
+    });
     state(handles_.size() < most);
   }
 
   std::vector<Handle> left() const {
     std::vector<Handle> left;
-    for (const auto& [key, handle] : handles_) {
+    for_each([&](GroupId, bool, const Handle& handle) {
       if (!handle.is_done) {
         left.push_back(handle);
       }
-    }
+    });
     return left;
   }
 
  private:
-  using Key = std::tuple<GroupId, Rank, bool, std::int64_t>;
+  // A member's handles in a group, of its collectives or of its messages.
+  struct Lane {
+    std::vector<Handle*> given;  // ascending by seq
+    std::int64_t last = -1;      // the highest seq
+  };
+  using Lanes = std::array<Lane, 2>;  // of collectives, of messages
 
-  static Key key_of(const Work& work) {
-    return {work.group(), work.rank(), work.is_point_to_point(), work.seq()};
+  Lane& lane_for(const Work& work) {
+    const auto grown = [](auto& list, std::size_t at) -> auto& {
+      if (at >= list.size()) {
+        list.resize(at + 1);
+      }
+      return list[at];
+    };
+    return grown(grown(members_, work.group()),
+                 static_cast<std::size_t>(work.rank()))[work.is_point_to_point()];
   }
-  const Handle* find_message(const Work& work, bool was_waited_for) const {
-    const auto found = handles_.find(key_of(work));
-    const bool is_it =
-        found != handles_.end() && work.is_point_to_point() && found->second.was_waited_for == was_waited_for;
-    return is_it ? &found->second : nullptr;
-  }
-  void finish(const Work& work, bool waited) {
-    if (const auto found = handles_.find(key_of(work)); found != handles_.end()) {
-      found->second.is_done = true;
-      found->second.was_waited_for = found->second.was_waited_for || waited;
+
+  // In the order of groups, members, collectives before messages, and numbers.
+  template <class Visitor>
+  void for_each(const Visitor& visit) const {
+    for (std::size_t group = 0; group < members_.size(); ++group) {
+      for (const Lanes& lanes : members_[group]) {
+        for (std::size_t is_message = 0; is_message < lanes.size(); ++is_message) {
+          for (const Handle* handle : lanes[is_message].given) {
+            visit(static_cast<GroupId>(group), is_message != 0, *handle);
+          }
+        }
+      }
     }
   }
 
-  std::map<Key, Handle> handles_;
+  std::vector<std::vector<Lanes>> members_;  // by group and member
+  std::deque<Handle> handles_;               // in the order of calls; addresses are stable
 };
 
 }  // namespace rollcall::sim
