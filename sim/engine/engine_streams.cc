@@ -49,7 +49,7 @@ void Engine::await_room() {
 Work Engine::launch(const Op& op, bool is_first) {
   const Rank rank = run_.scheduler->running();
   DeviceQueue& device = devices_[static_cast<std::size_t>(rank)];
-  if (!is_in_batch_) {
+  if (device.backlog() >= launch_limit_ && !is_in_batch_) [[unlikely]] {
     await_room();
   }
   if (is_point_to_point(op.kind)) [[unlikely]] {

@@ -33,7 +33,7 @@ class GlooRules final : public BackendRules {
  public:
   explicit GlooRules(const TorchTraits& torch) : torch_(torch) {}
 
-  const BackendTraits& traits() const override { return traits_of("gloo"); }
+  const BackendTraits& traits() const override { return traits_; }
 
   bool refuses(const Op& op) const override {
     return gloo_refuses(op, torch_) || gloo_raises_late(op, torch_);
@@ -233,6 +233,7 @@ class GlooRules final : public BackendRules {
   }
 
   const TorchTraits& torch_;
+  const BackendTraits& traits_ = traits_of("gloo");
 };
 
 }  // namespace

@@ -80,7 +80,8 @@ void DeviceQueue::launch_message(const Op& op, std::int64_t seq, check::MessageI
 }
 
 void DeviceQueue::launch_kernel(Stream stream, const Kernel& kernel) {
-  push(stream, {.kind = Step::Kind::kernel, .work = kernel});
+  push(stream, {.kind = Step::Kind::kernel});
+  stream_of(stream).kernels.push(kernel);
 }
 
 void DeviceQueue::await_collective(Stream stream, GroupId group, std::int64_t seq) {
@@ -174,7 +175,7 @@ std::optional<DeviceQueue::Action> DeviceQueue::step_streams() {
         queue.steps.front().running = true;
         return Action{.kind = Action::Kind::run_kernel,
                       .stream = {static_cast<std::uint8_t>(id)},
-                      .kernel = queue.steps.front().work};
+                      .kernel = queue.kernels.front()};
       }
     }
   }
@@ -220,13 +221,12 @@ void DeviceQueue::finish_message(GroupId group, std::int64_t seq) {
                 [&](const OpenMessage& open) { return open.group == group && open.seq == seq; });
 }
 
-const Kernel& DeviceQueue::running_kernel(Stream stream) const {
-  return streams_[stream.id].steps.front().work;
-}
+const Kernel& DeviceQueue::running_kernel(Stream stream) const { return streams_[stream.id].kernels.front(); }
 
 void DeviceQueue::finish_kernel(Stream stream) {
   StreamQueue& queue = stream_of(stream);
   queue.steps.pop();
+  queue.kernels.pop();
   ++queue.passed;
   --steps_;
   --backlog_;
@@ -235,6 +235,7 @@ void DeviceQueue::finish_kernel(Stream stream) {
 void DeviceQueue::drop_unstarted() {
   for (StreamQueue& queue : streams_) {
     queue.steps.clear();
+    queue.kernels.clear();
   }
   steps_ = 0;
   for (const auto& [table, member] : lanes_) {

@@ -172,7 +172,6 @@ class DeviceQueue {
     Rank group_rank = -1;  // await_message
     check::MessageId message = check::no_message;
     std::int64_t number = 0;  // seq or position
-    Kernel work{};            // kernel
   };
   // A message that was launched and has not finished.
   struct OpenMessage {
@@ -187,6 +186,7 @@ class DeviceQueue {
   };
   struct StreamQueue {
     Fifo<Step> steps;
+    Fifo<Kernel> kernels;     // of the steps that are kernels: most are not, and every call queues steps
     std::int64_t passed = 0;  // steps that it has completed
   };
   // The rank's lane in a group's table.

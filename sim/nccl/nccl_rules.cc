@@ -44,7 +44,7 @@ class NcclRules final : public BackendRules {
  public:
   explicit NcclRules(const TorchTraits& torch) : torch_(torch) {}
 
-  const BackendTraits& traits() const override { return traits_of("nccl"); }
+  const BackendTraits& traits() const override { return traits_; }
 
   bool refuses(const Op& op) const override {
     return (op.device.type != DeviceType::cuda && has_tensor(op.kind)) || nccl_type_error(op, torch_);
@@ -191,6 +191,7 @@ class NcclRules final : public BackendRules {
   }
 
   const TorchTraits& torch_;
+  const BackendTraits& traits_ = traits_of("nccl");
 };
 
 }  // namespace
