@@ -33,7 +33,7 @@ class Usage:
 
 
 def run(*command):
-    """Runs a command; its output and its Usage. Exit code 1 is another verdict, not a failure."""
+    """Runs a command; its output and its Usage. Exit codes 1 and 6 are other verdicts, not failures."""
     with tempfile.TemporaryFile() as out:
         process = subprocess.Popen([str(word) for word in command], stdout=out, stderr=subprocess.STDOUT)
         began = os.times().elapsed
@@ -42,7 +42,7 @@ def run(*command):
         process.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)
         text = out.read().decode()
-    if process.returncode not in (0, 1):
+    if process.returncode not in (0, 1, 6):
         sys.exit(f"{' '.join(map(str, command))} ended with {process.returncode}:\n{text}")
     return text, Usage(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 
