@@ -130,7 +130,8 @@ class FileReader {
     }
     arena_.reset();
     const Rank rank = rank_of(file.path, bytes);
-    if (!bytes.starts_with('{')) {  // lines of logs may begin with a bracket
+    // Lines of logs may begin with a bracket. Dumps may be large, and are not searched for what texts say.
+    if (!bytes.starts_with('{') && !values::looks_like_pickle(bytes)) {
       if (std::optional<std::vector<check::LogFact>> facts = facts_of(file.path, bytes, rank)) {
         return {std::nullopt, "", *std::move(facts)};
       }
