@@ -257,8 +257,8 @@ std::vector<LogFact> read_launcher_log(const LogStream& log) {
       facts.front().ranks.insert(fact.ranks);
     }
   }
-  facts.resize(std::min<std::size_t>(facts.size(), 1));
   if (!facts.empty()) {
+    facts.erase(facts.begin() + 1, facts.end());
     return facts;
   }
   for (const auto& [number, line] : log.lines) {
