@@ -246,19 +246,19 @@ TEST_CASE("a collective and a new_group that wait for each other are a cycle", "
 
 TEST_CASE("ranks that use groups made at run time in different orders are warned, although nothing blocks",
           "[groups][fiber]") {
-  for (const Rank late : {1, 2}) {  // 2 is no rank
-    const Report report = run(gloo(2), [late](Rank rank) {
+  for (const Rank crossing : {1, 2}) {  // 2 is not a rank: all use them in one order
+    const Report report = run(gloo(2), [crossing](Rank rank) {
       all_reduce(one());
       const ProcessGroup groups[] = {new_group(), new_group()};
-      const int first = rank == late ? 1 : 0;
+      const int first = rank == crossing ? 1 : 0;
       const Work works[] = {all_reduce(one(), {.group = groups[first], .async_op = true}),
                             all_reduce(one(), {.group = groups[1 - first], .async_op = true})};
       works[0].wait();
       works[1].wait();
     });
     CHECK(kind(report) == "ok");
-    REQUIRE(report.output.size() == (late == 1 ? 1 : 0));
-    if (late == 1) {
+    REQUIRE(report.output.size() == (crossing == 1 ? 1 : 0));
+    if (crossing == 1) {
       CHECK(report.output[0].rank == 1);
       CHECK(report.output[0].text.starts_with("warning: this rank uses groups "));
       CHECK(report.output[0].text.find("in a different order than rank 0") != std::string::npos);
