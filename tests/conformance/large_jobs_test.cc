@@ -102,7 +102,7 @@ double judging_time(const scenario::Scenario& scenario) {
   options.eager_communicators = true;  // a tape does not say which call created them
   options.decorate = [&](Backend& inner) { return tape_around(inner, tape); };
   scenario::RunState state;
-  Report report = sim::run(
+  Report report = sim::run_once(
       options, [&](Rank rank) { run_on_tape(tape, [&] { scenario::run_rank(scenario, rank, state); }); });
   TapeReplay replay(tape, {options.backend});
   const check::Evidence evidence = replay.evidence();
