@@ -10,7 +10,7 @@
 #include "tests/contents.h"
 #include "tests/fuzz/targets.h"
 
-namespace rollcall::fuzz {
+namespace rollcall::fuzz::corpus_test {
 namespace {
 
 using rollcall::test::contents;
@@ -55,4 +55,4 @@ TEST_CASE("every reader survives nothing, one byte and much of the same", "[corp
   }
 }
 
-}  // namespace rollcall::fuzz
+}  // namespace rollcall::fuzz::corpus_test

@@ -16,7 +16,7 @@
 #include "tests/contents.h"
 #include "viz/text/text_report.h"
 
-namespace rollcall::test {
+namespace rollcall::test::readme_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -133,4 +133,4 @@ TEST_CASE("every link to a file of the repository leads somewhere") {
   CHECK(broken == std::vector<std::string>{});
 }
 
-}  // namespace rollcall::test
+}  // namespace rollcall::test::readme_test

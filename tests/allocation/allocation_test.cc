@@ -25,7 +25,7 @@
 // The tests write thousands of files, none of which has to survive a crash of the machine.
 extern "C" int fsync(int) { return 0; }
 
-namespace rollcall::test {
+namespace rollcall::test::allocation_test {
 
 namespace {
 
@@ -194,4 +194,4 @@ TEST_CASE("a search on threads survives every allocation that fails", "[allocati
   fail_everywhere({"explore", "@uneven.json", "-j", "2", "-o", "@out/report.json", "--format", "json"});
 }
 
-}  // namespace rollcall::test
+}  // namespace rollcall::test::allocation_test

@@ -19,7 +19,7 @@
 #include "traces/dumps/dump_writer.h"
 #include "traces/formats/recordings.h"
 
-namespace rollcall::blame {
+namespace rollcall::blame::blame_test {
 namespace {
 
 // How many jobs were judged, and how many of them correctly.
@@ -156,4 +156,4 @@ TEST_CASE("a table of drawn jobs, by mistake and layout", "[.blame-table][fiber]
              all.diagnose.jobs, all.diagnose.surely_wrong);
 }
 
-}  // namespace rollcall::blame
+}  // namespace rollcall::blame::blame_test

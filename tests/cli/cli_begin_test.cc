@@ -10,7 +10,7 @@
 #include "tests/catch.h"
 #include "tests/shell.h"
 
-namespace rollcall::test {
+namespace rollcall::test::cli_begin_test {
 namespace {
 
 constexpr const char* scenario = "scenarios/training_loop.rollcall.json";
@@ -230,4 +230,4 @@ TEST_CASE("the version comes with the libraries that it was built with", "[cli]"
   CHECK_THAT(text, Contains("with the headers of CUDA ") || Contains("without CUDA and NCCL"));
 }
 
-}  // namespace rollcall::test
+}  // namespace rollcall::test::cli_begin_test

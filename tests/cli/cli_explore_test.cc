@@ -8,9 +8,8 @@
 #include "tests/catch.h"
 #include "tests/shell.h"
 
+namespace rollcall::test::cli_explore_test {
 namespace {
-using rollcall::test::Outcome;
-using rollcall::test::Shell;
 using Json = nlohmann::json;
 
 // A finalizer that makes a collective, before or after the step.
@@ -223,7 +222,7 @@ TEST_CASE("a search with a checkpoint goes on where it was ended, and has the sa
   CHECK(first.code == 1);
   CHECK(Json::parse(first.out)["schedules"] == whole["schedules"]);
   CHECK(Json::parse(first.out)["exhaustive"] == true);
-  Json kept = Json::parse(rollcall::test::contents(shell.path("kept.json")));
+  Json kept = Json::parse(contents(shell.path("kept.json")));
   CHECK(kept["parts"].size() == 16);
   kept["parts"].erase("3");
   kept["parts"].erase("7");
@@ -232,3 +231,5 @@ TEST_CASE("a search with a checkpoint goes on where it was ended, and has the sa
   CHECK(shell.rollcall(command + " --scheduler random").code == 4);
   CHECK(shell.rollcall("explore gc.json --checkpoint gc.json").code == 4);
 }
+
+}  // namespace rollcall::test::cli_explore_test

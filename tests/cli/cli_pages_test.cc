@@ -6,7 +6,7 @@
 #include "tests/shell.h"
 #include "tests/shipped_scenarios.h"
 
-namespace rollcall::test {
+namespace rollcall::test::cli_pages_test {
 
 namespace {
 
@@ -100,4 +100,4 @@ TEST_CASE("paths that cannot be looked at together are refused", "[cli][fiber]")
   CHECK_THAT(shell.rollcall("compare " + run + " " + run + " --ranks 2").err, Contains("need a single scenario"));
 }
 
-}  // namespace rollcall::test
+}  // namespace rollcall::test::cli_pages_test

@@ -9,11 +9,9 @@
 #include "tests/shell.h"
 #include "tests/unit/viz/traces/trace_validator.h"
 
+namespace rollcall::test::cli_predict_test {
 namespace {
 using Json = nlohmann::json;
-using rollcall::test::contents;
-using rollcall::test::Outcome;
-using rollcall::test::Shell;
 using Problems = std::vector<std::string>;
 
 // Two steps that compute and reduce on `cluster`; with `hangs`, one rank stops a step early.
@@ -32,7 +30,7 @@ std::string training(const std::string& cluster, bool hangs = false) {
 TEST_CASE("predict measures on the GPUs that are there, or says that there are none", "[cli][predict]") {
   const Shell shell;
   CHECK(shell.rollcall("predict barrier --cluster h100-8 --measure").code == 4);
-  if (!rollcall::real::probe_gpus().problem.empty()) {
+  if (!real::probe_gpus().problem.empty()) {
     const Outcome none = shell.rollcall("predict all_reduce --cluster h100-8 --bytes 1KiB:1MiB --measure");
     CHECK(none.code == 77);
     CHECK(none.out.empty());
@@ -156,7 +154,7 @@ TEST_CASE("traces of every kind are sound and the same each time", "[cli][fiber]
   CHECK(shell.rollcall(run + "a.json.gz").code == 0);
   CHECK(shell.rollcall(run + "b.json.gz").code == 0);
   CHECK(shell.rollcall(run + "a.pftrace").code == 0);
-  namespace trace = rollcall::viz::test;
+  namespace trace = viz::test;
   CHECK(trace::chrome_trace_problems(contents(shell.path("a.json"))) == Problems{});
   CHECK(trace::perfetto_trace_problems(contents(shell.path("a.pftrace"))) == Problems{});
   CHECK(trace::kineto_trace_problems(contents(shell.path("traces/rank7.json")), 7) == Problems{});
@@ -253,7 +251,7 @@ TEST_CASE("predict says what a scenario would take otherwise, in text, JSON, a p
   CHECK(text.code == 0);
   CHECK_THAT(text.out, Contains("tokens per second") && Contains("what if\n") && Contains("rank 0"));
   CHECK_THAT(contents(shell.path("step.html")), Contains("What if") && Contains("slow=0:10%"));
-  CHECK(rollcall::viz::test::kineto_trace_problems(contents(shell.path("traces/rank3.json")), 3) ==
+  CHECK(viz::test::kineto_trace_problems(contents(shell.path("traces/rank3.json")), 3) ==
         Problems{});
   const Json json = Json::parse(shell.rollcall(asked + "--format json").out);
   REQUIRE(json["what_if"].size() == 3);
@@ -301,3 +299,5 @@ TEST_CASE("predict refuses options that are about another question", "[cli][pred
                      "h100-8 --bytes 8B"),
              Contains("--bytes is about a collective"));
 }
+
+}  // namespace rollcall::test::cli_predict_test

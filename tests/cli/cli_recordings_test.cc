@@ -8,7 +8,7 @@
 #include "tests/shell.h"
 #include "tests/shipped_scenarios.h"
 
-namespace rollcall::test {
+namespace rollcall::test::cli_recordings_test {
 namespace {}  // namespace
 
 TEST_CASE("a hang goes to dumps, from dumps to a verdict, and from dumps to a scenario", "[cli]") {
@@ -77,4 +77,4 @@ TEST_CASE("a progress bar is for terminals only", "[cli]") {
   CHECK(shell.rollcall("diagnose " + set + " -q").err.empty());
 }
 
-}  // namespace rollcall::test
+}  // namespace rollcall::test::cli_recordings_test

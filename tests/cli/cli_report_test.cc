@@ -5,7 +5,7 @@
 #include "tests/catch.h"
 #include "tests/shell.h"
 
-namespace rollcall::test {
+namespace rollcall::test::cli_report_test {
 
 namespace {
 
@@ -85,4 +85,4 @@ TEST_CASE("view refuses what is neither a scenario nor a report", "[cli]") {
   CHECK(shell.rollcall("view page.html").code == 4);
 }
 
-}  // namespace rollcall::test
+}  // namespace rollcall::test::cli_report_test

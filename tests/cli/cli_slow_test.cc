@@ -5,10 +5,9 @@
 #include "tests/catch.h"
 #include "tests/shell.h"
 
+namespace rollcall::test::cli_slow_test {
 namespace {
 
-using rollcall::test::Outcome;
-using rollcall::test::Shell;
 
 // Ten steps on eight H100, one of which may be slow.
 std::string steps(const std::string& faults) {
@@ -45,3 +44,5 @@ TEST_CASE("slow and cluster say what they cannot take, and exit with 4", "[cli][
   CHECK(shell.rollcall("cluster from notes.txt").code == 4);
   CHECK(shell.rollcall("cluster of notes.txt").code == 4);
 }
+
+}  // namespace rollcall::test::cli_slow_test

@@ -17,12 +17,10 @@
 #include "tests/catch.h"
 #include "tests/shell.h"
 
+namespace rollcall::test::cli_test {
 namespace {
 
 namespace fs = std::filesystem;
-using rollcall::test::contents;
-using rollcall::test::Outcome;
-using rollcall::test::Shell;
 using Json = nlohmann::json;
 
 // Four ranks, one of which has one input less; `expect` is appended.
@@ -492,3 +490,5 @@ TEST_CASE("what a hostile server answers reaches no terminal as anything but tex
   CHECK_THAT(outcome.err, Contains("500 \\x1b[2J"));
   CHECK(is_harmless(outcome.err));
 }
+
+}  // namespace rollcall::test::cli_test

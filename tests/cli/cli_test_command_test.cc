@@ -6,7 +6,7 @@
 #include "tests/catch.h"
 #include "tests/shell.h"
 
-namespace rollcall::test {
+namespace rollcall::test::cli_test_command_test {
 
 namespace {
 
@@ -169,4 +169,4 @@ TEST_CASE("as JSON a test run is a list of reports", "[cli][fiber]") {
   CHECK(list[2]["errors"][0]["message"] == "\"world_size\" is missing");
 }
 
-}  // namespace rollcall::test
+}  // namespace rollcall::test::cli_test_command_test

@@ -9,7 +9,7 @@
 #include "tests/json_schema.h"
 #include "tests/shell.h"
 
-namespace rollcall::test {
+namespace rollcall::test::cli_test_reports_test {
 
 namespace {
 using nlohmann::json;
@@ -245,4 +245,4 @@ TEST_CASE("golden files show what a change does to the calls", "[cli][fiber]") {
              Contains("golden: ranks 0-3 now also call barrier on world, after call 6 (all_reduce on"));
 }
 
-}  // namespace rollcall::test
+}  // namespace rollcall::test::cli_test_reports_test

@@ -5,7 +5,7 @@
 
 #include "tests/shell.h"
 
-namespace rollcall::test {
+namespace rollcall::test::diagnose_cli_test {
 namespace {
 using Json = nlohmann::json;
 
@@ -96,4 +96,4 @@ TEST_CASE("diagnose takes a log without dumps", "[cli]") {
   CHECK(Json::parse(outcome.out).at("culprits") == Json({2}));
 }
 
-}  // namespace rollcall::test
+}  // namespace rollcall::test::diagnose_cli_test

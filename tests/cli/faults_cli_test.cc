@@ -9,7 +9,7 @@
 #include "tests/conformance/real_runs.h"
 #include "tests/shell.h"
 
-namespace rollcall::test {
+namespace rollcall::test::faults_cli_test {
 
 namespace {
 
@@ -176,4 +176,4 @@ TEST_CASE("what has no end is refused at once", "[faults]") {
   CHECK_THAT(outcome.err, Contains("large.json: error: the file is larger than 1024 MiB"));
 }
 
-}  // namespace rollcall::test
+}  // namespace rollcall::test::faults_cli_test

@@ -10,7 +10,7 @@
 #include "tests/catch.h"
 #include "tests/scripts.h"
 
-namespace rollcall::test {
+namespace rollcall::test::injected_mistakes_test {
 namespace {
 
 using nlohmann::json;
@@ -85,4 +85,4 @@ TEST_CASE("mistakes put into scripts are named with their rank, their line and a
   }
 }
 
-}  // namespace rollcall::test
+}  // namespace rollcall::test::injected_mistakes_test

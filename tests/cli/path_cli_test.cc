@@ -11,7 +11,7 @@
 #include "tests/shell.h"
 #include "tests/shipped_scenarios.h"
 
-namespace rollcall::test {
+namespace rollcall::test::path_cli_test {
 
 namespace {
 
@@ -222,4 +222,4 @@ TEST_CASE("completion knows presets of clusters and kinds of reports", "[cli]") 
   CHECK_THAT(bash, Contains("h100-8"));
 }
 
-}  // namespace rollcall::test
+}  // namespace rollcall::test::path_cli_test

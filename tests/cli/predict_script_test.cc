@@ -11,7 +11,7 @@
 #include "tests/contents.h"
 #include "tests/scripts.h"
 
-namespace rollcall::test {
+namespace rollcall::test::predict_script_test {
 namespace {
 using nlohmann::json;
 
@@ -208,4 +208,4 @@ TEST_CASE("the memory of a step is that of torch's own MemTracker", "[record][pr
   }
 }
 
-}  // namespace rollcall::test
+}  // namespace rollcall::test::predict_script_test

@@ -10,7 +10,7 @@
 #include "tests/contents.h"
 #include "tests/scripts.h"
 
-namespace rollcall::test {
+namespace rollcall::test::pretended_gpu_test {
 namespace {
 using nlohmann::json;
 
@@ -253,4 +253,4 @@ TEST_CASE("hosts have as many GPUs as ranks see", "[record][gpu]") {
   CHECK_THAT(outcome.err, Contains("pretending that there is CUDA, 2 devices"));
 }
 
-}  // namespace rollcall::test
+}  // namespace rollcall::test::pretended_gpu_test

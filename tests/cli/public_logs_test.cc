@@ -5,7 +5,7 @@
 
 #include "tests/shell.h"
 
-namespace rollcall::test {
+namespace rollcall::test::public_logs_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -45,4 +45,4 @@ TEST_CASE("a log whose lines are objects is not taken for a scenario", "[cli]") 
   CHECK_THAT(shell.rollcall("job.json").err, Contains("job.json is what a job left behind"));
 }
 
-}  // namespace rollcall::test
+}  // namespace rollcall::test::public_logs_test

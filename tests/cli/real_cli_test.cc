@@ -12,7 +12,7 @@
 #include "tests/shell.h"
 #include "tests/shipped_scenarios.h"
 
-namespace rollcall::test {
+namespace rollcall::test::real_cli_test {
 namespace {
 
 using json = nlohmann::json;
@@ -240,4 +240,4 @@ TEST_CASE("launched without a launcher is a usage error", "[real]") {
   CHECK_THAT(outcome.err, Contains("no launcher has set RANK and WORLD_SIZE"));
 }
 
-}  // namespace rollcall::test
+}  // namespace rollcall::test::real_cli_test

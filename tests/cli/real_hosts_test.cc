@@ -13,7 +13,7 @@
 #include "tests/shell.h"
 #include "tests/two_hosts.h"
 
-namespace rollcall::test {
+namespace rollcall::test::real_hosts_test {
 TEST_CASE("two hosts run one scenario together, found by environment variables", "[real]") {
   const TwoHosts hosts;
   if (!has_gloo() || !hosts.made()) {
@@ -92,4 +92,4 @@ TEST_CASE("a port that is taken is an error in one line, and not one of rollcall
   }
 }
 
-}  // namespace rollcall::test
+}  // namespace rollcall::test::real_hosts_test

@@ -17,7 +17,7 @@
 #include "tests/processes.h"
 #include "tests/scripts.h"
 
-namespace rollcall::test {
+namespace rollcall::test::record_cli_test {
 namespace {
 using nlohmann::json;
 
@@ -788,4 +788,4 @@ TEST_CASE("without torch, recording is not possible here", "[record]") {
   CHECK_THAT(missing.err, Contains("no Python with torch.distributed"));
 }
 
-}  // namespace rollcall::test
+}  // namespace rollcall::test::record_cli_test

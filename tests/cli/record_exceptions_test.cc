@@ -9,7 +9,7 @@
 #include "tests/catch.h"
 #include "tests/scripts.h"
 
-namespace rollcall::test {
+namespace rollcall::test::record_exceptions_test {
 namespace {
 
 using nlohmann::json;
@@ -96,4 +96,4 @@ TEST_CASE("an exception that all ranks handle, or that a rank has left behind, e
   CHECK(recorded(shell, "ends_well", "-n 2 --simulate").code == 0);
 }
 
-}  // namespace rollcall::test
+}  // namespace rollcall::test::record_exceptions_test

@@ -6,7 +6,7 @@
 #include "tests/catch.h"
 #include "tests/scripts.h"
 
-namespace rollcall::test {
+namespace rollcall::test::record_host_test {
 namespace {
 
 // Records the script, whose ranks all finish. Returns what it printed.
@@ -62,4 +62,4 @@ TEST_CASE("ranks that wait for a lock do not hold up the rank that has it", "[re
   CHECK_THAT(outcome.out, Contains("3 ranks finished, 14 calls"));
 }
 
-}  // namespace rollcall::test
+}  // namespace rollcall::test::record_host_test

@@ -6,7 +6,7 @@
 #include "tests/count.h"
 #include "tests/scripts.h"
 
-namespace rollcall::test {
+namespace rollcall::test::record_repair_test {
 
 TEST_CASE("a call of another size is replaced, because after the others' call nobody would come to it",
           "[record]") {
@@ -45,4 +45,4 @@ TEST_CASE("a compiled module has the original one, and its keys have a prefix", 
   CHECK(count(outcome.err, "weight bias module._orig_mod.weight module._orig_mod.bias True\n") == 2);
 }
 
-}  // namespace rollcall::test
+}  // namespace rollcall::test::record_repair_test

@@ -8,7 +8,7 @@
 #include "tests/catch.h"
 #include "tests/scripts.h"
 
-namespace rollcall::test {
+namespace rollcall::test::record_replicas_test {
 
 TEST_CASE("replicas that differ after their last step are a wrong result, whatever was reduced meanwhile",
           "[record]") {
@@ -59,4 +59,4 @@ TEST_CASE("models that differ from the beginning and are not wrapped may be mean
       Contains("warning: no call carried gradients or parameters: 4 ranks trained models of their own"));
 }
 
-}  // namespace rollcall::test
+}  // namespace rollcall::test::record_replicas_test

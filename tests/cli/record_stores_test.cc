@@ -11,7 +11,7 @@
 #include "tests/count.h"
 #include "tests/scripts.h"
 
-namespace rollcall::test {
+namespace rollcall::test::record_stores_test {
 namespace {
 
 using nlohmann::json;
@@ -139,4 +139,4 @@ TEST_CASE("if no rank begins the job, the wait for its store is still reported",
   CHECK_THAT(outcome.err, Contains("there is no scenario"));
 }
 
-}  // namespace rollcall::test
+}  // namespace rollcall::test::record_stores_test

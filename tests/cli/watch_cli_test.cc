@@ -13,7 +13,7 @@
 #include "tests/two_hosts.h"
 #include "traces/formats/ring.h"
 
-namespace rollcall::test {
+namespace rollcall::test::watch_cli_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -439,4 +439,4 @@ TEST_CASE("a real job at work gets no alarm, and one that fails is explained", "
   CHECK((said.empty() || said.find("\n0 wrong\n") != std::string::npos));
 }
 
-}  // namespace rollcall::test
+}  // namespace rollcall::test::watch_cli_test

@@ -14,7 +14,7 @@
 #include "sim/train/sampler.h"
 #include "tests/catch.h"
 
-namespace rollcall::conformance {
+namespace rollcall::conformance::both_doors_test {
 namespace {
 
 // A program in both languages. The C++ program has the scenario's header in its options.
@@ -271,4 +271,4 @@ TEST_CASE("a program that must not be run again is judged by its one run", "[bot
   CHECK(kind_of(report.verdict) == FindingKind::unmatched_send);
 }
 
-}  // namespace rollcall::conformance
+}  // namespace rollcall::conformance::both_doors_test

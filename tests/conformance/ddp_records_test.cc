@@ -9,7 +9,7 @@
 #include "tests/catch.h"
 #include "tests/conformance/call_lines.h"
 
-namespace rollcall::golden {
+namespace rollcall::golden::ddp_records_test {
 namespace {
 
 using Used = std::vector<std::vector<int>>;  // by step and layer
@@ -103,4 +103,4 @@ TEST_CASE("DDP's newest arguments make the calls of real PyTorch 2.14", "[fiber]
   }
 }
 
-}  // namespace rollcall::golden
+}  // namespace rollcall::golden::ddp_records_test

@@ -6,7 +6,7 @@
 #include "tests/catch.h"
 #include "tests/conformance/golden_compare.h"
 
-namespace rollcall::golden {
+namespace rollcall::golden::golden_compare_test {
 
 namespace {
 
@@ -181,4 +181,4 @@ TEST_CASE("a parameter that is missing or of another type is named", "[conforman
   CHECK_THROWS_WITH(strange.steps("forward"), Contains("float8"));
 }
 
-}  // namespace rollcall::golden
+}  // namespace rollcall::golden::golden_compare_test

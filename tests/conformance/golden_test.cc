@@ -16,7 +16,7 @@
 #include "tests/conformance/golden_run.h"
 #include "tests/conformance/programs.h"
 
-namespace rollcall::golden {
+namespace rollcall::golden::golden_test {
 
 namespace {
 
@@ -125,4 +125,4 @@ TEST_CASE("a golden program run twice leaves the same report", "[fiber][conforma
   }
 }
 
-}  // namespace rollcall::golden
+}  // namespace rollcall::golden::golden_test

@@ -22,7 +22,7 @@
 #include "tests/conformance/hang_case.h"
 #include "tests/contents.h"
 
-namespace rollcall::conformance {
+namespace rollcall::conformance::hang_library_test {
 namespace {
 
 using rollcall::test::contents;
@@ -153,4 +153,4 @@ TEST_CASE("every scenario of the hang library comes out as it says itself", "[ha
   }
 }
 
-}  // namespace rollcall::conformance
+}  // namespace rollcall::conformance::hang_library_test

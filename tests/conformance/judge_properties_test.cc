@@ -14,7 +14,7 @@
 #include "tests/conformance/generated_jobs.h"
 #include "viz/json/json_report.h"
 
-namespace rollcall::conformance {
+namespace rollcall::conformance::judge_properties_test {
 namespace {
 
 constexpr std::uint64_t jobs = 400;
@@ -113,4 +113,4 @@ TEST_CASE("whoever is well waits for nothing, and equal runs print equal bytes",
   }
 }
 
-}  // namespace rollcall::conformance
+}  // namespace rollcall::conformance::judge_properties_test

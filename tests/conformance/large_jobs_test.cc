@@ -19,7 +19,7 @@
 #include "tests/conformance/tape_replay.h"
 #include "viz/text/text_report.h"
 
-namespace rollcall::conformance {
+namespace rollcall::conformance::large_jobs_test {
 namespace {
 
 struct LargeJob {
@@ -140,4 +140,4 @@ TEST_CASE("a job of 4,096 ranks with one culprit is judged at once, in less than
   std::cout << "judging 4,096 ranks:\n" << table;
 }
 
-}  // namespace rollcall::conformance
+}  // namespace rollcall::conformance::large_jobs_test

@@ -8,7 +8,7 @@
 #include "scenarios/run/runner.h"
 #include "tests/catch.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::large_scenarios_test {
 namespace {
 
 std::vector<std::string> large_files() {
@@ -39,4 +39,4 @@ TEST_CASE("large jobs come out as they say", "[.large][fiber]") {
   }
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::large_scenarios_test

@@ -12,7 +12,7 @@
 #include "tests/catch.h"
 #include "tests/conformance/call_lines.h"
 
-namespace rollcall::golden {
+namespace rollcall::golden::mesh_test {
 namespace {
 
 std::vector<std::string> words(const std::string& text) {
@@ -113,4 +113,4 @@ TEST_CASE("on 2.6 a DeviceMesh makes its groups in the order of real PyTorch 2.6
   check_meshes(TorchRelease::v2_6);
 }
 
-}  // namespace rollcall::golden
+}  // namespace rollcall::golden::mesh_test

@@ -17,7 +17,7 @@
 #include "tests/conformance/golden_case.h"
 #include "tests/conformance/programs.h"
 
-namespace rollcall::golden {
+namespace rollcall::golden::nccl_test {
 
 namespace {
 
@@ -133,4 +133,4 @@ TEST_CASE("golden programs do on nccl what NCCL is documented to do", "[fiber][c
   }
 }
 
-}  // namespace rollcall::golden
+}  // namespace rollcall::golden::nccl_test

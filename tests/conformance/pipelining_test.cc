@@ -14,7 +14,7 @@
 #include "tests/catch.h"
 #include "tests/conformance/call_lines.h"
 
-namespace rollcall::golden {
+namespace rollcall::golden::pipelining_test {
 namespace {
 
 PipelineShape shape_of(const RecordedCalls& calls) {
@@ -122,4 +122,4 @@ TEST_CASE("every pipeline schedule has the actions of real PyTorch 2.14", "[pipe
   }
 }
 
-}  // namespace rollcall::golden
+}  // namespace rollcall::golden::pipelining_test

@@ -11,12 +11,6 @@ namespace rollcall::golden {
 
 namespace {
 
-Tensor ramp(std::int64_t rank, std::int64_t numel, Dtype dtype) {
-  std::vector<double> values(static_cast<std::size_t>(numel));
-  std::iota(values.begin(), values.end(), 10.0 * static_cast<double>(rank) + 1);
-  return Tensor::of(values, dtype);
-}
-
 // The result of a call, once it is over.
 struct Result {
   Tensor tensor;

@@ -25,7 +25,7 @@ void two_groups(CaseContext& context) {
   context.put("b_config", *b.join_config);
 }
 
-void subgroups(CaseContext& context) {
+void join_in_subgroups(CaseContext& context) {
   Scope site("user.join_subgroups");
   ProcessGroup group = find_group(context.rank() % 2 == 0 ? "g1" : "g2");
   Scripted scripted(context, one_each_way(group));
@@ -43,7 +43,7 @@ void subgroup_throw(CaseContext& context) {
                    [&] { call_once_per_input(context, scripted, {.throw_on_early_termination = true}); });
 }
 
-void nonmember(CaseContext& context) {
+void join_as_nonmember(CaseContext& context) {
   Scope site("user.join_nonmember");
   Scripted scripted(context, one_each_way(find_group("g1")));
   context.catching("join", [&] { call_once_per_input(context, scripted); });
@@ -73,8 +73,10 @@ void group_vs_world(CaseContext& context) {
 
 std::span<const NamedProgram> join_group_programs() {
   static const NamedProgram table[] = {
-      {"join_two_groups", two_groups, {{0, 1}}},         {"join_subgroups", subgroups, {{0, 2}, {1, 3}}},
-      {"join_subgroup_throw", subgroup_throw, {{1, 2}}}, {"join_nonmember", nonmember, {{0, 1}}},
+      {"join_two_groups", two_groups, {{0, 1}}},
+      {"join_subgroups", join_in_subgroups, {{0, 2}, {1, 3}}},
+      {"join_subgroup_throw", subgroup_throw, {{1, 2}}},
+      {"join_nonmember", join_as_nonmember, {{0, 1}}},
       {"join_group_vs_world", group_vs_world, {{0, 1}}},
   };
   return table;

@@ -28,7 +28,7 @@ void device_mesh(CaseContext& context) {
 }
 
 // torch.arange(begin, begin + numel) * step, with a shape.
-Tensor ramp(double begin, double step, const Shape& shape) {
+Tensor stepped(double begin, double step, const Shape& shape) {
   std::vector<double> values;
   for (std::int64_t i = 0; i < shape.numel(); ++i) {
     values.push_back((begin + static_cast<double>(i)) * step);
@@ -47,7 +47,7 @@ double sum_of(const Tensor& tensor) {
 void dtensor(CaseContext& context) {
   Scope site("user.new_dtensor");
   const DeviceMesh mesh = init_device_mesh({{2}, {"dim_0"}});
-  const DTensor tensor = distribute_tensor(ramp(0, 1, {4, 2}), mesh, {Shard(0)});
+  const DTensor tensor = distribute_tensor(stepped(0, 1, {4, 2}), mesh, {Shard(0)});
   context.put("local", tensor.to_local());
   const DTensor sum = DTensor::from_local(Tensor::full({}, sum_of(tensor.to_local())), mesh, {Partial()});
   context.put("sum", sum.full_tensor());
@@ -74,10 +74,10 @@ void tensor_parallel(CaseContext& context) {
   constexpr double step = 0.125;
   const DeviceMesh mesh = init_device_mesh({{2}, {"dim_0"}});
   context.mark("parallelize");
-  const DTensor weight_0 = distribute_tensor(ramp(1, step, {4, 4}), mesh, {Shard(0)});
-  const DTensor bias_0 = distribute_tensor(ramp(17, step, {4}), mesh, {Shard(0)});
-  const DTensor weight_2 = distribute_tensor(ramp(21, step, {2, 4}), mesh, {Shard(1)});
-  const DTensor bias_2 = distribute_tensor(ramp(29, step, {2}), mesh, {Replicate()});
+  const DTensor weight_0 = distribute_tensor(stepped(1, step, {4, 4}), mesh, {Shard(0)});
+  const DTensor bias_0 = distribute_tensor(stepped(17, step, {4}), mesh, {Shard(0)});
+  const DTensor weight_2 = distribute_tensor(stepped(21, step, {2, 4}), mesh, {Shard(1)});
+  const DTensor bias_2 = distribute_tensor(stepped(29, step, {2}), mesh, {Replicate()});
   context.mark("forward");
   std::vector<double> hidden = product({1, 1, 1, 1}, weight_0.to_local());
   for (std::size_t i = 0; i < hidden.size(); ++i) {

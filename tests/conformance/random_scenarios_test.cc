@@ -37,7 +37,7 @@
 #include "viz/text/text_report.h"
 #include "viz/traces/chrome_trace.h"
 
-namespace rollcall::conformance {
+namespace rollcall::conformance::random_scenarios_test {
 namespace {
 
 std::uint64_t number(const char* variable, std::uint64_t otherwise) {
@@ -238,4 +238,4 @@ TEST_CASE("real Gloo ranks do what the simulator says of a scenario that leaves 
   }
 }
 
-}  // namespace rollcall::conformance
+}  // namespace rollcall::conformance::random_scenarios_test

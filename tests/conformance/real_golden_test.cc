@@ -16,7 +16,7 @@
 #include "tests/conformance/programs.h"
 #include "tests/conformance/real_runs.h"
 
-namespace rollcall::golden {
+namespace rollcall::golden::real_golden_test {
 namespace {
 
 // A program's notes about itself are printed, so that they are compared like everything else.
@@ -138,4 +138,4 @@ TEST_CASE("golden ZeRO runs are the same on real ranks", "[fiber][real]") { chec
 TEST_CASE("golden groups are the same on real ranks", "[fiber][real]") { check_family("group"); }
 TEST_CASE("golden desyncs are the same on real ranks", "[fiber][real]") { check_family("desync"); }
 
-}  // namespace rollcall::golden
+}  // namespace rollcall::golden::real_golden_test

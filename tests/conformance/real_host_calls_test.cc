@@ -7,7 +7,7 @@
 #include "tests/catch.h"
 #include "tests/conformance/real_runs.h"
 
-namespace rollcall {
+namespace rollcall::real_host_calls_test {
 namespace {
 
 struct NamedBody {
@@ -121,4 +121,4 @@ TEST_CASE("mistakes about groups and the store get the simulator's verdict on re
   }
 }
 
-}  // namespace rollcall
+}  // namespace rollcall::real_host_calls_test

@@ -23,7 +23,7 @@
 #include "tests/catch.h"
 #include "tests/conformance/real_runs.h"
 
-namespace rollcall {
+namespace rollcall::real_launched_test {
 namespace {
 
 // Returns a port that is unused now, and that no other process gets meanwhile: it is below the range from which the
@@ -237,4 +237,4 @@ TEST_CASE("a rank with another secret is turned away and told why", "[real]") {
   CHECK(hub.refused() == 1);
 }
 
-}  // namespace rollcall
+}  // namespace rollcall::real_launched_test

@@ -17,7 +17,7 @@
 #include "tests/catch.h"
 #include "tests/conformance/real_runs.h"
 
-namespace rollcall {
+namespace rollcall::real_ranks_test {
 namespace {
 
 // Values that differ from rank to rank and from element to element, small enough to be exact.
@@ -352,4 +352,4 @@ TEST_CASE("a child process ends with its owner, or before", "[real]") {
   CHECK(WEXITSTATUS(child.wait()) == 7);
 }
 
-}  // namespace rollcall
+}  // namespace rollcall::real_ranks_test

@@ -30,7 +30,7 @@
 #include "tests/conformance/tape_replay.h"
 #include "tests/shipped_scenarios.h"
 
-namespace rollcall::conformance {
+namespace rollcall::conformance::recorded_judge_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -176,4 +176,4 @@ TEST_CASE("the judge alone reaches the engine's verdict from the recorded ops of
   CHECK(comparison.compared("golden programs") > 400);
 }
 
-}  // namespace rollcall::conformance
+}  // namespace rollcall::conformance::recorded_judge_test

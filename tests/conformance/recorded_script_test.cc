@@ -23,7 +23,7 @@
 #include "tests/conformance/recorder.h"
 #include "tests/scripts.h"
 
-namespace rollcall::golden {
+namespace rollcall::golden::recorded_script_test {
 namespace {
 
 using nlohmann::json;
@@ -225,4 +225,4 @@ TEST_CASE("recorded tutorial scripts ask for what they asked for on real PyTorch
   }
 }
 
-}  // namespace rollcall::golden
+}  // namespace rollcall::golden::recorded_script_test

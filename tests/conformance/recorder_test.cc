@@ -6,7 +6,7 @@
 #include "tests/unit/c10d/fake_rank.h"
 #include "tests/unit/c10d/lone_backend.h"
 
-namespace rollcall::golden {
+namespace rollcall::golden::recorder_test {
 
 namespace {
 
@@ -180,4 +180,4 @@ TEST_CASE("waiting goes through the recorder to the backend inside", "[conforman
   CHECK(rank.fake.waited == std::vector<std::int64_t>{0});
 }
 
-}  // namespace rollcall::golden
+}  // namespace rollcall::golden::recorder_test

@@ -12,7 +12,7 @@
 #include "tests/catch.h"
 #include "tests/conformance/golden_case.h"
 
-namespace rollcall::golden {
+namespace rollcall::golden::sampler_test {
 
 namespace {
 
@@ -115,4 +115,4 @@ TEST_CASE("torch.randperm's permutations, for seeds beyond 32 bits too", "[confo
   CHECK(Order(large.end() - 3, large.end()) == Order{3868750, 7130376, 9430601});
 }
 
-}  // namespace rollcall::golden
+}  // namespace rollcall::golden::sampler_test

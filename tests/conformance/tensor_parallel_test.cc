@@ -16,7 +16,7 @@
 #include "tests/catch.h"
 #include "tests/conformance/call_lines.h"
 
-namespace rollcall::golden {
+namespace rollcall::golden::tensor_parallel_test {
 namespace {
 
 // "S0 R"
@@ -286,4 +286,4 @@ TEST_CASE("a redistributed DTensor is the tensor that it was", "[fiber][dtensor]
   });
 }
 
-}  // namespace rollcall::golden
+}  // namespace rollcall::golden::tensor_parallel_test

@@ -12,7 +12,7 @@
 #include "viz/json/json_report.h"
 #include "viz/traces/chrome_trace.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::torch_releases_test {
 
 namespace {
 
@@ -98,4 +98,4 @@ TEST_CASE("a scenario without a release ends as expected on every release", "[fi
   CHECK(tried > 300);
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::torch_releases_test

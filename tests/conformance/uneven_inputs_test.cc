@@ -12,7 +12,7 @@
 #include "tests/catch.h"
 #include "tests/conformance/networks.h"
 
-namespace rollcall::golden {
+namespace rollcall::golden::uneven_inputs_test {
 
 namespace {
 
@@ -324,4 +324,4 @@ TEST_CASE("a sharded optimizer with its gradients supplied trains like a local o
   });
 }
 
-}  // namespace rollcall::golden
+}  // namespace rollcall::golden::uneven_inputs_test

@@ -9,7 +9,7 @@
 #include "sim/engine/simulate.h"
 #include "tests/catch.h"
 
-namespace rollcall::golden {
+namespace rollcall::golden::upstream_join_test {
 
 namespace {
 
@@ -201,4 +201,4 @@ TEST_CASE("keyword arguments reach the hook (test_join_kwargs)", "[fiber][confor
   check_totals({.allreduces = 2});
 }
 
-}  // namespace rollcall::golden
+}  // namespace rollcall::golden::upstream_join_test

@@ -17,7 +17,7 @@
 #include "tests/processes.h"
 #include "tests/shell.h"
 
-namespace rollcall::test {
+namespace rollcall::test::failing_calls_test {
 
 namespace {
 
@@ -214,4 +214,4 @@ TEST_CASE("rank 0 of a launched run, whose system calls fail, says so in a line"
   }
 }
 
-}  // namespace rollcall::test
+}  // namespace rollcall::test::failing_calls_test

@@ -14,7 +14,7 @@
 #include "viz/text/text_report.h"
 #include "viz/traces/chrome_trace.h"
 
-namespace rollcall {
+namespace rollcall::determinism_test {
 namespace {
 
 std::vector<std::string> shipped_scenarios() {
@@ -84,4 +84,4 @@ TEST_CASE("the order in which ranks run cannot be seen in a report", "[determini
   }
 }
 
-}  // namespace rollcall
+}  // namespace rollcall::determinism_test

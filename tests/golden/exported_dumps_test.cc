@@ -18,7 +18,7 @@
 #include "traces/dumps/dump_writer.h"
 #include "traces/formats/recordings.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::exported_dumps_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -221,4 +221,4 @@ TEST_CASE("a rank whose process is gone leaves no dump", "[flight-recorder][fibe
   CHECK(run.job.ranks[2].rank == 3);
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::exported_dumps_test

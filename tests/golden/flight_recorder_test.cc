@@ -15,7 +15,7 @@
 #include "tests/catch.h"
 #include "traces/formats/recordings.h"
 
-namespace rollcall::traces {
+namespace rollcall::traces::flight_recorder_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -247,4 +247,4 @@ TEST_CASE("the lost dump of a victim does not make it a culprit", "[flight-recor
   }
 }
 
-}  // namespace rollcall::traces
+}  // namespace rollcall::traces::flight_recorder_test

@@ -16,7 +16,7 @@
 #include "tests/shipped_scenarios.h"
 #include "viz/kinds/explanations.h"
 
-namespace rollcall::test {
+namespace rollcall::test::gallery_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -97,4 +97,4 @@ TEST_CASE("the gallery shows a report of every kind that an example has", "[gall
   CHECK(made == contents(file));
 }
 
-}  // namespace rollcall::test
+}  // namespace rollcall::test::gallery_test

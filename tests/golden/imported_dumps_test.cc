@@ -13,7 +13,7 @@
 #include "tests/catch.h"
 #include "traces/formats/recordings.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::imported_dumps_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -73,4 +73,4 @@ TEST_CASE("an imported job gives the same bytes every time", "[flight-recorder][
   }
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::imported_dumps_test

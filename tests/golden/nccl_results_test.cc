@@ -12,7 +12,7 @@
 #include "scenarios/format/scenario.h"
 #include "tests/catch.h"
 
-namespace rollcall {
+namespace rollcall::nccl_results_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -56,4 +56,4 @@ TEST_CASE("scenarios do on a GPU what they do in the simulator", "[nccl][compare
   CHECK(same_verdicts == 203);
 }
 
-}  // namespace rollcall
+}  // namespace rollcall::nccl_results_test

@@ -16,7 +16,7 @@
 #include "traces/formats/recordings.h"
 #include "traces/values/file_bytes.h"
 
-namespace rollcall::traces {
+namespace rollcall::traces::other_recorders_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -188,4 +188,4 @@ TEST_CASE("pickles that Python has saved again are read in the protocols 2 to 5"
   }
 }
 
-}  // namespace rollcall::traces
+}  // namespace rollcall::traces::other_recorders_test

@@ -7,7 +7,7 @@
 #include "tests/catch.h"
 #include "traces/formats/recordings.h"
 
-namespace rollcall::traces {
+namespace rollcall::traces::profiled_jobs_test {
 namespace {
 
 struct Answer {
@@ -67,4 +67,4 @@ TEST_CASE("execution traces of torch 1.13 have sizes, dtypes and the other ends 
   CHECK(call(1, 4).source == 0);
 }
 
-}  // namespace rollcall::traces
+}  // namespace rollcall::traces::profiled_jobs_test

@@ -8,7 +8,7 @@
 #include "tests/catch.h"
 #include "traces/formats/recordings.h"
 
-namespace rollcall::traces {
+namespace rollcall::traces::rank_errors_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -81,4 +81,4 @@ TEST_CASE("an error in the log of a rank without a dump is why it has none",
   CHECK(diagnosis.would_settle.empty());  // the log is there
 }
 
-}  // namespace rollcall::traces
+}  // namespace rollcall::traces::rank_errors_test

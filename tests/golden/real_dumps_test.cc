@@ -17,7 +17,7 @@
 #include "traces/dumps/dump_report.h"
 #include "traces/formats/recordings.h"
 
-namespace rollcall::traces {
+namespace rollcall::traces::real_dumps_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -636,4 +636,4 @@ TEST_CASE("dumps of two processes of one rank are not two moments of a job",
   CHECK_THAT(read.problems.front().message, Contains("is of another process of rank 0"));
 }
 
-}  // namespace rollcall::traces
+}  // namespace rollcall::traces::real_dumps_test

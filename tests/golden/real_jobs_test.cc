@@ -18,7 +18,7 @@
 #include "tests/folder.h"
 #include "traces/formats/recordings.h"
 
-namespace rollcall::traces {
+namespace rollcall::traces::real_jobs_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -81,4 +81,4 @@ TEST_CASE("new real jobs are judged as their programs were made to fail", "[real
   judge_jobs_in(folder.path());
 }
 
-}  // namespace rollcall::traces
+}  // namespace rollcall::traces::real_jobs_test

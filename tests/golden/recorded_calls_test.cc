@@ -17,7 +17,7 @@
 #include "tests/shell.h"
 #include "traces/formats/recordings.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::recorded_calls_test {
 namespace {
 
 using check::DumpCall;
@@ -118,4 +118,4 @@ TEST_CASE("scripts on libraries are recorded with the calls that they make on re
   CHECK(scripts == 8);
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::recorded_calls_test

@@ -19,7 +19,7 @@
 #include "viz/kinds/explanations.h"
 #include "viz/text/text_report.h"
 
-namespace rollcall::test {
+namespace rollcall::test::report_golden_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -72,4 +72,4 @@ TEST_CASE("twelve reports, one for each class of failures, fit a page and explai
   }
 }
 
-}  // namespace rollcall::test
+}  // namespace rollcall::test::report_golden_test

@@ -15,7 +15,7 @@
 #include "viz/html/html_report.h"
 #include "viz/json/json_report.h"
 
-namespace rollcall::test {
+namespace rollcall::test::reports_of_scenarios_test {
 namespace {
 
 std::string page_of(const Report& report) {
@@ -68,4 +68,4 @@ TEST_CASE("the JSON report of every scenario reads back as itself, and its page 
   }
 }
 
-}  // namespace rollcall::test
+}  // namespace rollcall::test::reports_of_scenarios_test

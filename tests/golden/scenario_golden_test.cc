@@ -21,7 +21,7 @@
 #include "tests/shipped_scenarios.h"
 #include "viz/text/text_report.h"
 
-namespace rollcall::test {
+namespace rollcall::test::scenario_golden_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -85,4 +85,4 @@ TEST_CASE("every shipped scenario begins with a comment and ends with what it ex
   }
 }
 
-}  // namespace rollcall::test
+}  // namespace rollcall::test::scenario_golden_test

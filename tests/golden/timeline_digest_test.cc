@@ -25,7 +25,7 @@
 #include "viz/traces/kineto_trace.h"
 #include "viz/traces/perfetto_trace.h"
 
-namespace rollcall::test {
+namespace rollcall::test::timeline_digest_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -118,4 +118,4 @@ TEST_CASE("timelines have the bytes that every compiler's build gives", "[timeli
   }
 }
 
-}  // namespace rollcall::test
+}  // namespace rollcall::test::timeline_digest_test

@@ -14,7 +14,7 @@
 #include "tests/catch.h"
 #include "traces/formats/recordings.h"
 
-namespace rollcall::traces {
+namespace rollcall::traces::watched_jobs_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -43,4 +43,4 @@ TEST_CASE("rings of real jobs that hang are judged as their programs were made t
   CHECK(judged >= 12);
 }
 
-}  // namespace rollcall::traces
+}  // namespace rollcall::traces::watched_jobs_test

@@ -9,7 +9,7 @@
 #include "tests/contents.h"
 #include "tests/latency/residual_fit.h"
 
-namespace rollcall::latency {
+namespace rollcall::latency::latency_report_test {
 
 namespace {
 
@@ -168,4 +168,4 @@ TEST_CASE("docs/latency.md says what the tables say", "[latency]") {
   CHECK(contents(path) == page);
 }
 
-}  // namespace rollcall::latency
+}  // namespace rollcall::latency::latency_report_test

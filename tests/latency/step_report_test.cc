@@ -18,7 +18,7 @@
 #include "tests/catch.h"
 #include "tests/contents.h"
 
-namespace rollcall::latency {
+namespace rollcall::latency::step_report_test {
 namespace {
 
 using nlohmann::json;
@@ -362,4 +362,4 @@ TEST_CASE("docs/step-time.md says what the published rows say", "[steps][fiber]"
   CHECK(test::contents(path) == page);
 }
 
-}  // namespace rollcall::latency
+}  // namespace rollcall::latency::step_report_test

@@ -16,7 +16,7 @@
 #include "tests/catch.h"
 #include "tests/stand_in/use_stand_in.h"
 
-namespace rollcall {
+namespace rollcall::programs_test {
 namespace {
 
 using compare::Claim;
@@ -258,4 +258,4 @@ TEST_CASE("every operation that is measured back to back has a time of its own",
                     Contains("100 wanted"));
 }
 
-}  // namespace rollcall
+}  // namespace rollcall::programs_test

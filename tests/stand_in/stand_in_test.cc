@@ -35,7 +35,7 @@
 #include "tests/shipped_scenarios.h"
 #include "tests/stand_in/use_stand_in.h"
 
-namespace rollcall {
+namespace rollcall::stand_in_test {
 namespace {
 
 using compare::Claim;
@@ -372,4 +372,4 @@ TEST_CASE("ranks that share a GPU pose as hosts of their own on the stand-in", "
   ::unsetenv("ROLLCALL_STAND_IN_GPUS");
 }
 
-}  // namespace rollcall
+}  // namespace rollcall::stand_in_test

@@ -12,7 +12,7 @@
 #include "tests/catch.h"
 #include "tests/shell.h"
 
-namespace rollcall::test {
+namespace rollcall::test::manifests_test {
 namespace {
 
 const std::filesystem::path root = ROLLCALL_SOURCE_DIR;
@@ -51,4 +51,4 @@ TEST_CASE("vcpkg is told every library that CMake requires, and no other") {
   CHECK(vcpkg()["dependencies"].get<std::set<std::string>>() == expected);
 }
 
-}  // namespace rollcall::test
+}  // namespace rollcall::test::manifests_test

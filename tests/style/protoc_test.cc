@@ -8,7 +8,7 @@
 #include "tests/count.h"
 #include "tests/shell.h"
 
-namespace rollcall::test {
+namespace rollcall::test::protoc_test {
 
 TEST_CASE("protoc decodes a .pftrace and knows every field of it", "[cli][fiber][trace]") {
   if (std::system("protoc --version > /dev/null 2>&1") != 0) {
@@ -31,4 +31,4 @@ TEST_CASE("protoc decodes a .pftrace and knows every field of it", "[cli][fiber]
   CHECK(count(text, "process_name: \"rank ") == 4);
 }
 
-}  // namespace rollcall::test
+}  // namespace rollcall::test::protoc_test

@@ -14,7 +14,7 @@
 #include "tests/contents.h"
 #include "tests/style/source_tree.h"
 
-namespace rollcall::test {
+namespace rollcall::test::tidy_test {
 namespace {
 
 // Lines such as "path:line: what is wrong". A test compares with the empty list, so that a failure prints them all.
@@ -422,6 +422,24 @@ TEST_CASE("no header opens a namespace for its includers", "[tidy]") {
   CHECK(offences == Offences{});
 }
 
+// Tests compile several files at a time, and many name their helpers alike.
+TEST_CASE("each test file has a namespace of its own name", "[tidy]") {
+  const auto is_installed = [](const Include& include) { return include.path.starts_with("rollcall/"); };
+  Offences offences;
+  for (const SourceFile& file : source_tree()) {
+    if (!file.path.ends_with("_test.cc") || std::ranges::any_of(includes_of(file), is_installed)) {
+      continue;  // not a test, or one that is written as users write theirs
+    }
+    const std::string own = "::" + std::filesystem::path(file.path).stem().string() + " {";
+    const auto opens = [](const std::string& line) { return line.starts_with("namespace rollcall"); };
+    const auto opened = std::ranges::find_if(file.code, opens);
+    if (opened == file.code.end() || !opened->ends_with(own)) {
+      offences.push_back(file.path);
+    }
+  }
+  CHECK(offences == Offences{});
+}
+
 TEST_CASE("lines have at most 120 columns and no tabs", "[tidy]") {
   constexpr std::size_t columns_max = 120;
   Offences offences;
@@ -493,4 +511,4 @@ TEST_CASE("tests that run ranks say so with the tag fiber", "[tidy]") {
   CHECK(offences == Offences{});
 }
 
-}  // namespace rollcall::test
+}  // namespace rollcall::test::tidy_test

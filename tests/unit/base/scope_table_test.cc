@@ -7,7 +7,7 @@
 #include "tests/catch.h"
 #include "tests/unit/c10d/fake_rank.h"
 
-namespace rollcall {
+namespace rollcall::scope_table_test {
 
 TEST_CASE("a scope has one number however often it is entered") {
   ScopeTable table;
@@ -99,4 +99,4 @@ TEST_CASE("a Scope ends with an exception that leaves it") {
   CHECK(rank.scopes() == std::vector<std::string>{""});
 }
 
-}  // namespace rollcall
+}  // namespace rollcall::scope_table_test

@@ -10,7 +10,7 @@
 #include "tests/catch.h"
 #include "tests/unit/c10d/fake_rank.h"
 
-namespace rollcall {
+namespace rollcall::collectives_test {
 
 using test::FakeRank;
 
@@ -390,4 +390,4 @@ TEST_CASE("a warning about a group calls an operation what the release calls it"
   CHECK_THAT(rank.warnings[1], Contains("Running all_gather_single on"));
 }
 
-}  // namespace rollcall
+}  // namespace rollcall::collectives_test

@@ -1,7 +1,7 @@
 #include "sim/c10d/device_mesh.h"
 #include "tests/catch.h"
 
-namespace rollcall {
+namespace rollcall::device_mesh_test {
 
 TEST_CASE("a mesh has a group along every row of every dimension", "[mesh]") {
   const MeshShape mesh{{2, 2}, {"dp", "tp"}};
@@ -39,4 +39,4 @@ TEST_CASE("a rank stands where its number puts it in the mesh", "[mesh]") {
   CHECK(mesh.coordinate_of(6).empty());
 }
 
-}  // namespace rollcall
+}  // namespace rollcall::device_mesh_test

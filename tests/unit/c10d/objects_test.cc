@@ -8,7 +8,7 @@
 #include "tests/catch.h"
 #include "tests/unit/c10d/fake_rank.h"
 
-namespace rollcall {
+namespace rollcall::objects_test {
 
 using test::FakeRank;
 
@@ -138,4 +138,4 @@ TEST_CASE("a list that is too short for the gathered objects is found out afterw
   CHECK(report.ops == 2 * 2);
 }
 
-}  // namespace rollcall
+}  // namespace rollcall::objects_test

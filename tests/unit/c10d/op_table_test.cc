@@ -6,7 +6,7 @@
 #include "sim/c10d/op.h"
 #include "tests/catch.h"
 
-namespace rollcall {
+namespace rollcall::op_table_test {
 
 TEST_CASE(
     "Gloo has a function for a collective that some release has on it, and torch an error for the others") {
@@ -112,4 +112,4 @@ TEST_CASE("an operation has one name per release, and is read by all of them") {
   CHECK(has_function(TorchRelease::v1_13, "all_gather_into_tensor"));
 }
 
-}  // namespace rollcall
+}  // namespace rollcall::op_table_test

@@ -7,7 +7,7 @@
 #include "sim/c10d/process_group.h"
 #include "tests/catch.h"
 
-namespace rollcall {
+namespace rollcall::op_test {
 
 namespace {
 
@@ -105,4 +105,4 @@ TEST_CASE("a call site prints its file without the folders") {
   CHECK(Site::here().line == __LINE__);
 }
 
-}  // namespace rollcall
+}  // namespace rollcall::op_test

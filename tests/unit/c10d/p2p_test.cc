@@ -10,7 +10,7 @@
 #include "tests/catch.h"
 #include "tests/unit/c10d/fake_rank.h"
 
-namespace rollcall {
+namespace rollcall::p2p_test {
 
 using test::FakeRank;
 
@@ -167,4 +167,4 @@ TEST_CASE("messages carry the scope they were issued in", "[p2p]") {
   CHECK(rank.scopes() == std::vector<std::string>{"pipeline.forward", ""});
 }
 
-}  // namespace rollcall
+}  // namespace rollcall::p2p_test

@@ -5,7 +5,7 @@
 #include "sim/base/error.h"
 #include "tests/catch.h"
 
-namespace rollcall {
+namespace rollcall::store_state_test {
 namespace {
 
 using Kind = StoreCall::Kind;
@@ -81,4 +81,4 @@ TEST_CASE("a deleted key is missing again", "[store]") {
   CHECK(store.missing({"a"}).size() == 1);
 }
 
-}  // namespace rollcall
+}  // namespace rollcall::store_state_test

@@ -5,7 +5,7 @@
 #include "sim/cost/presets.h"
 #include "tests/catch.h"
 
-namespace rollcall::cost {
+namespace rollcall::cost::expectation_test {
 
 namespace {
 
@@ -204,4 +204,4 @@ TEST_CASE("a rack is one node, and its trays are counted to it", "[cost]") {
   CHECK(cluster("b200-16").nodes == 2);
 }
 
-}  // namespace rollcall::cost
+}  // namespace rollcall::cost::expectation_test

@@ -4,7 +4,7 @@
 #include "sim/cost/residuals.h"
 #include "tests/catch.h"
 
-namespace rollcall::cost {
+namespace rollcall::cost::group_cost_test {
 
 namespace {
 
@@ -108,4 +108,4 @@ TEST_CASE("bus bandwidth is what nccl-tests makes of it", "[cost]") {
   CHECK(busbw_factor(OpKind::broadcast, 8) == 1);
 }
 
-}  // namespace rollcall::cost
+}  // namespace rollcall::cost::group_cost_test

@@ -5,7 +5,7 @@
 #include "tests/catch.h"
 #include "tests/unit/cost/tuner_oracle.h"
 
-namespace rollcall::cost {
+namespace rollcall::cost::presets_test {
 
 namespace {
 
@@ -125,4 +125,4 @@ TEST_CASE("slower NICs make a larger cluster slower, and nothing else", "[cost]"
   CHECK(time("h100-8@200G", 1 << 30) == time("h100-8", 1 << 30));
 }
 
-}  // namespace rollcall::cost
+}  // namespace rollcall::cost::presets_test

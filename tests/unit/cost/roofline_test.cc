@@ -5,7 +5,7 @@
 #include "sim/cost/presets.h"
 #include "tests/catch.h"
 
-namespace rollcall::cost {
+namespace rollcall::cost::roofline_test {
 namespace {
 
 const Gpu& gpu_of(std::string_view cluster) { return *find_gpu(*find_cluster(cluster).cluster); }
@@ -55,4 +55,4 @@ TEST_CASE("every preset has a GPU, and a described cluster the first of its gene
   CHECK(find_gpu("nothing") == nullptr);
 }
 
-}  // namespace rollcall::cost
+}  // namespace rollcall::cost::roofline_test

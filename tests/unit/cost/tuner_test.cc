@@ -6,7 +6,7 @@
 #include "tests/catch.h"
 #include "tests/unit/cost/tuner_oracle.h"
 
-namespace rollcall::cost {
+namespace rollcall::cost::tuner_test {
 
 namespace {
 
@@ -162,4 +162,4 @@ TEST_CASE("a network that reduces brings CollNet and NVLS between nodes into pla
   CHECK(bandwidth(Algorithm::nvls) == Approx(8 * 48 * 32.0 / 62.0));
 }
 
-}  // namespace rollcall::cost
+}  // namespace rollcall::cost::tuner_test

@@ -5,7 +5,7 @@
 
 #include "sim/diagnose/dump_judge.h"
 
-namespace rollcall::check {
+namespace rollcall::check::dump_job_test {
 namespace {
 
 using test::DumpJob;
@@ -97,4 +97,4 @@ TEST_CASE("a job of any shape that runs through has no fault", "[dump]") {
   }
 }
 
-}  // namespace rollcall::check
+}  // namespace rollcall::check::dump_job_test

@@ -7,7 +7,7 @@
 #include "tests/catch.h"
 #include "tests/unit/diagnose/dump_builder.h"
 
-namespace rollcall::check {
+namespace rollcall::check::dump_join_test {
 namespace {
 
 using test::DumpBuilder;
@@ -80,4 +80,4 @@ TEST_CASE("a hook that repeats an iteration's calls is no finding", "[dump]") {
   CHECK(judge_dump(right.job()).finding.kind == FindingKind::no_fault);
 }
 
-}  // namespace rollcall::check
+}  // namespace rollcall::check::dump_join_test

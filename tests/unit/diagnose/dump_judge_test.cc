@@ -3,7 +3,7 @@
 #include "tests/catch.h"
 #include "tests/unit/diagnose/dump_builder.h"
 
-namespace rollcall::check {
+namespace rollcall::check::dump_judge_test {
 namespace {
 
 using test::DumpBuilder;
@@ -386,4 +386,4 @@ TEST_CASE("a slow rank is one that others wait for and that waits for nobody", "
   CHECK(diagnosis.finding.culprits == RankSet{3});
 }
 
-}  // namespace rollcall::check
+}  // namespace rollcall::check::dump_judge_test

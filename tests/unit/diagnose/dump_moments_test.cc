@@ -4,7 +4,7 @@
 #include "tests/catch.h"
 #include "tests/unit/diagnose/dump_builder.h"
 
-namespace rollcall::check {
+namespace rollcall::check::dump_moments_test {
 namespace {
 
 using test::DumpBuilder;
@@ -66,4 +66,4 @@ TEST_CASE("a pause that is longer than any before is no proof of a hang", "[dump
   CHECK_THAT(diagnosis.would_settle.back(), Contains("second dump"));
 }
 
-}  // namespace rollcall::check
+}  // namespace rollcall::check::dump_moments_test

@@ -12,7 +12,7 @@
 #include "tests/catch.h"
 #include "tests/conformance/random.h"
 
-namespace rollcall::check {
+namespace rollcall::check::healthy_jobs_test {
 namespace {
 
 constexpr std::int64_t us = 1'000;
@@ -236,4 +236,4 @@ TEST_CASE("a checkpoint that lets the others wait raises no alarm", "[dump][heal
   }
 }
 
-}  // namespace rollcall::check
+}  // namespace rollcall::check::healthy_jobs_test

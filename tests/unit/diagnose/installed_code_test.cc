@@ -2,7 +2,7 @@
 
 #include "tests/catch.h"
 
-namespace rollcall::check {
+namespace rollcall::check::installed_code_test {
 
 TEST_CASE("files of Python, of torch and of installed packages are not the program's", "[flight-recorder]") {
   for (const char* file :
@@ -22,4 +22,4 @@ TEST_CASE("files of Python, of torch and of installed packages are not the progr
   }
 }
 
-}  // namespace rollcall::check
+}  // namespace rollcall::check::installed_code_test

@@ -5,7 +5,7 @@
 
 #include "tests/catch.h"
 
-namespace rollcall::check {
+namespace rollcall::check::list_replay_test {
 namespace {
 
 ProgramCall collective(const std::string& pairing, std::int64_t seq = 0) {
@@ -108,4 +108,4 @@ TEST_CASE("a change that leaves calls of different lines together explains nothi
   CHECK(replay.is_explained_with({{.rank = 1, .at = 0, .inserted = {collective("a")}}}));
 }
 
-}  // namespace rollcall::check
+}  // namespace rollcall::check::list_replay_test

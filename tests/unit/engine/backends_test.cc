@@ -1,7 +1,7 @@
 #include "sim/engine/backends.h"
 #include "tests/catch.h"
 
-namespace rollcall::sim {
+namespace rollcall::sim::backends_test {
 namespace {
 
 const TorchTraits& old_torch = traits_of(TorchRelease::v1_13);
@@ -225,4 +225,4 @@ TEST_CASE("only gloo notices that a peer's process is gone", "[backend_rules]") 
   CHECK_THAT(make_backend_rules("nccl")->timeout_text(2 * second, false), Contains("2000 milli"));
 }
 
-}  // namespace rollcall::sim
+}  // namespace rollcall::sim::backends_test

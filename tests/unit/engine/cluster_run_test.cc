@@ -5,7 +5,7 @@
 #include "sim/engine/simulate.h"
 #include "tests/catch.h"
 
-namespace rollcall::sim {
+namespace rollcall::sim::cluster_run_test {
 namespace {
 
 Time time_of_run(Options options) {
@@ -40,4 +40,4 @@ TEST_CASE("a cluster counts on nccl, and gloo keeps the uniform model", "[fiber]
   CHECK(time_of_run(options) == with_cluster);
 }
 
-}  // namespace rollcall::sim
+}  // namespace rollcall::sim::cluster_run_test

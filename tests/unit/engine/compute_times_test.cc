@@ -8,7 +8,7 @@
 #include "sim/engine/simulate.h"
 #include "tests/catch.h"
 
-namespace rollcall::sim {
+namespace rollcall::sim::compute_times_test {
 
 TEST_CASE("without faults computing takes what the program says", "[faults]") {
   ComputeTimes times({}, {}, 4, 7);
@@ -78,4 +78,4 @@ TEST_CASE("a slow rank delays everybody, on the host and on its GPU", "[fiber][f
   }
 }
 
-}  // namespace rollcall::sim
+}  // namespace rollcall::sim::compute_times_test

@@ -9,7 +9,7 @@
 #include "sim/engine/simulate.h"
 #include "tests/catch.h"
 
-namespace rollcall::sim {
+namespace rollcall::sim::contention_test {
 
 namespace {
 
@@ -126,4 +126,4 @@ TEST_CASE("work on a GPU slows down while NCCL's kernels hold multiprocessors of
   CHECK(step(true, work) < work + communication / 4);
 }
 
-}  // namespace rollcall::sim
+}  // namespace rollcall::sim::contention_test

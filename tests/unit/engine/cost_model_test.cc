@@ -5,7 +5,7 @@
 #include "sim/cost/presets.h"
 #include "tests/catch.h"
 
-namespace rollcall::sim {
+namespace rollcall::sim::cost_model_test {
 namespace {
 
 UniformCost cost;
@@ -105,4 +105,4 @@ TEST_CASE("residuals are added only where they are asked for", "[cost_model]") {
   CHECK(fitted.of(all_reduce_of(256), world(8)) > plain.of(all_reduce_of(256), world(8)));
 }
 
-}  // namespace rollcall::sim
+}  // namespace rollcall::sim::cost_model_test

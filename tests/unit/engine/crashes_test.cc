@@ -5,7 +5,7 @@
 #include "sim/engine/simulate.h"
 #include "tests/catch.h"
 
-namespace rollcall::sim {
+namespace rollcall::sim::crashes_test {
 namespace {
 
 Options dying(Rank rank, Time at, const std::string& backend) {
@@ -170,4 +170,4 @@ TEST_CASE("what everybody had entered completes, and a dead rank's peers see it 
   CHECK(finding_of_deadlock(report).at->call.seq == 1);
 }
 
-}  // namespace rollcall::sim
+}  // namespace rollcall::sim::crashes_test

@@ -11,7 +11,7 @@
 #include "sim/engine/simulate.h"
 #include "tests/catch.h"
 
-namespace rollcall::sim {
+namespace rollcall::sim::engine_test {
 namespace {
 
 using State = RankClass::State;
@@ -310,4 +310,4 @@ TEST_CASE("a rank that lost its peer may drop its tensor, whatever the others st
   CHECK(bystander == 7);
 }
 
-}  // namespace rollcall::sim
+}  // namespace rollcall::sim::engine_test

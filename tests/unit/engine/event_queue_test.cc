@@ -5,7 +5,7 @@
 
 #include "tests/catch.h"
 
-namespace rollcall::sim {
+namespace rollcall::sim::event_queue_test {
 namespace {
 
 std::vector<int> drain(EventQueue<int>& queue) {
@@ -50,4 +50,4 @@ TEST_CASE("what is added while events are taken keeps its place", "[event_queue]
   CHECK(queue.empty());
 }
 
-}  // namespace rollcall::sim
+}  // namespace rollcall::sim::event_queue_test

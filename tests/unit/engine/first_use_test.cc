@@ -10,7 +10,7 @@
 #include "tests/catch.h"
 #include "tests/unit/engine/job.h"
 
-namespace rollcall::sim {
+namespace rollcall::sim::first_use_test {
 namespace {
 using Body = std::function<void(Rank)>;
 
@@ -273,4 +273,4 @@ TEST_CASE("making communicators takes no time, and does not depend on who runs f
   }
 }
 
-}  // namespace rollcall::sim
+}  // namespace rollcall::sim::first_use_test

@@ -4,7 +4,7 @@
 
 #include "tests/catch.h"
 
-namespace rollcall::sim {
+namespace rollcall::sim::group_creation_test {
 namespace {
 
 // "0: ok, 2: Wait timeout".
@@ -134,4 +134,4 @@ TEST_CASE("nobody connects with a rank that has given up", "[group_creation]") {
   }
 }
 
-}  // namespace rollcall::sim
+}  // namespace rollcall::sim::group_creation_test

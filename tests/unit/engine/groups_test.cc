@@ -9,7 +9,7 @@
 #include "tests/unit/engine/job.h"
 #include "viz/json/json_report.h"
 
-namespace rollcall::sim {
+namespace rollcall::sim::groups_test {
 
 namespace {
 
@@ -457,4 +457,4 @@ TEST_CASE("reports about groups and keys do not depend on the order in which ran
   }
 }
 
-}  // namespace rollcall::sim
+}  // namespace rollcall::sim::groups_test

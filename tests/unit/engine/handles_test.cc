@@ -4,7 +4,7 @@
 
 #include "tests/catch.h"
 
-namespace rollcall::sim {
+namespace rollcall::sim::handles_test {
 namespace {
 
 Op sends() {
@@ -62,4 +62,4 @@ TEST_CASE("no more handles are watched than fit", "[handles]") {
   CHECK(handles.find(message(0, 0, most)) == nullptr);
 }
 
-}  // namespace rollcall::sim
+}  // namespace rollcall::sim::handles_test

@@ -8,7 +8,7 @@
 #include "tests/catch.h"
 #include "tests/unit/engine/job.h"
 
-namespace rollcall::sim {
+namespace rollcall::sim::host_spans_test {
 namespace {
 
 // Returns the host's calls as "rank 0 new_group 0 world 5..12", in the order in which they ended, open ones last.
@@ -87,4 +87,4 @@ TEST_CASE("a first batch that waits for members shows when it went on", "[host_s
                                                        "rank 1 batch_isend_irecv 0 world 2..2"});
 }
 
-}  // namespace rollcall::sim
+}  // namespace rollcall::sim::host_spans_test

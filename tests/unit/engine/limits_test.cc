@@ -7,7 +7,7 @@
 #include "tests/catch.h"
 #include "tests/unit/engine/job.h"
 
-namespace rollcall::sim {
+namespace rollcall::sim::limits_test {
 
 TEST_CASE("a rank that comes later than the others wait is a race, and nobody is missing",
           "[timeout][fiber]") {
@@ -162,4 +162,4 @@ TEST_CASE("a monitored barrier takes its number among the group's collectives", 
   CHECK(kind(report) == "mismatch op_mismatch");
 }
 
-}  // namespace rollcall::sim
+}  // namespace rollcall::sim::limits_test

@@ -8,7 +8,7 @@
 #include "tests/catch.h"
 #include "tests/unit/engine/job.h"
 
-namespace rollcall::sim {
+namespace rollcall::sim::messages_hang_test {
 
 TEST_CASE("a send is through when its receive is there, not before", "[messages][fiber]") {
   for (const Job& job : both_jobs) {
@@ -263,4 +263,4 @@ TEST_CASE("a rank whose loop has ended has not left out a message that its loop 
   CHECK(finding(chain(gloo_job, true)).suspects.front() == 2);
 }
 
-}  // namespace rollcall::sim
+}  // namespace rollcall::sim::messages_hang_test

@@ -9,7 +9,7 @@
 #include "tests/catch.h"
 #include "tests/unit/engine/job.h"
 
-namespace rollcall::sim {
+namespace rollcall::sim::messages_mismatch_test {
 
 TEST_CASE("gloo: a receiver with too little room aborts, and whoever waits for it sees its end",
           "[messages][fiber]") {
@@ -180,4 +180,4 @@ TEST_CASE("a batch that is refused leaves no batch open", "[messages][fiber]") {
   CHECK(kind(report) == "deadlock send_send");
 }
 
-}  // namespace rollcall::sim
+}  // namespace rollcall::sim::messages_mismatch_test

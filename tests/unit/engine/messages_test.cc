@@ -9,7 +9,7 @@
 #include "tests/catch.h"
 #include "tests/unit/engine/job.h"
 
-namespace rollcall::sim {
+namespace rollcall::sim::messages_test {
 
 TEST_CASE("a message arrives as it was sent", "[messages][fiber]") {
   for (const Job& job : both_jobs) {
@@ -354,4 +354,4 @@ TEST_CASE("messages stand in the timeline, and those that never ended stay open"
   CHECK(seen == std::vector<std::string>{"1 compute -1", "0 send 0", "1 recv 0", "0 send 1 open"});
 }
 
-}  // namespace rollcall::sim
+}  // namespace rollcall::sim::messages_test

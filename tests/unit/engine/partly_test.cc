@@ -9,7 +9,7 @@
 #include "sim/engine/simulate.h"
 #include "tests/catch.h"
 
-namespace rollcall {
+namespace rollcall::partly_test {
 namespace {
 
 Report run_on_gloo(Rank ranks, const sim::Program& program, bool timeline = false) {
@@ -121,4 +121,4 @@ TEST_CASE("who got through may let the missing one come, and what it does meanwh
   CHECK(late == 1);
 }
 
-}  // namespace rollcall
+}  // namespace rollcall::partly_test

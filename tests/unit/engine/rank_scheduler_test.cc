@@ -8,7 +8,7 @@
 
 #include "tests/catch.h"
 
-namespace rollcall::sim {
+namespace rollcall::sim::rank_scheduler_test {
 namespace {
 
 std::vector<Rank> ascending(std::size_t ranks) {
@@ -255,4 +255,4 @@ TEST_CASE("one scheduler after the other on one thread, and two at once on two",
   CHECK(second == 100);
 }
 
-}  // namespace rollcall::sim
+}  // namespace rollcall::sim::rank_scheduler_test

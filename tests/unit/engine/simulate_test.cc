@@ -15,7 +15,7 @@
 #include "sim/dist.h"
 #include "tests/catch.h"
 
-namespace rollcall::sim {
+namespace rollcall::sim::simulate_test {
 namespace {
 
 using State = RankClass::State;
@@ -456,4 +456,4 @@ TEST_CASE("a program that is no function is refused", "[simulate]") {
   CHECK_THROWS_AS(run(gloo(2), Program()), std::invalid_argument);
 }
 
-}  // namespace rollcall::sim
+}  // namespace rollcall::sim::simulate_test

@@ -5,7 +5,7 @@
 
 #include "tests/catch.h"
 
-namespace rollcall::sim {
+namespace rollcall::sim::stack_arena_test {
 
 TEST_CASE("stacks do not overlap", "[stack_arena]") {
   const StackArena arena(40);
@@ -71,4 +71,4 @@ TEST_CASE("pages below a frame are given back, and those above stay", "[stack_ar
   CHECK(arena.is_intact(0));
 }
 
-}  // namespace rollcall::sim
+}  // namespace rollcall::sim::stack_arena_test

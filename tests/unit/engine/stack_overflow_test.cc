@@ -12,7 +12,7 @@
 #include "tests/catch.h"
 #include "tests/unit/engine/job.h"
 
-namespace rollcall::sim {
+namespace rollcall::sim::stack_overflow_test {
 namespace {
 
 // Writes to the whole of a local array of `kib` KiB.
@@ -95,4 +95,4 @@ TEST_CASE("another fault stays the fault that it is", "[stack_overflow][fiber]")
   CHECK(ended.errors.find("run out of stack") == std::string::npos);
 }
 
-}  // namespace rollcall::sim
+}  // namespace rollcall::sim::stack_overflow_test

@@ -5,7 +5,7 @@
 
 #include "tests/catch.h"
 
-namespace rollcall::sim {
+namespace rollcall::sim::start_order_test {
 
 TEST_CASE("seed 0 starts ranks in order", "[start_order]") {
   CHECK(start_order(5, 0) == std::vector<Rank>{0, 1, 2, 3, 4});
@@ -53,4 +53,4 @@ TEST_CASE("gloo's ranks live on the CPU, and given devices win", "[start_order]"
   CHECK(device_of_rank(given, 1) == Device{DeviceType::cuda, 5});
 }
 
-}  // namespace rollcall::sim
+}  // namespace rollcall::sim::start_order_test

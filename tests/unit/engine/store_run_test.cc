@@ -9,7 +9,7 @@
 #include "tests/unit/engine/job.h"
 #include "viz/json/json_report.h"
 
-namespace rollcall::sim {
+namespace rollcall::sim::store_run_test {
 
 TEST_CASE("a key that one rank sets reaches those that wait for it", "[store][fiber]") {
   std::vector<std::string> got(3);
@@ -199,4 +199,4 @@ TEST_CASE("a wait in the store with a limit is no deadlock", "[store][fiber]") {
   CHECK(report.simulated_time < 4 * second);
 }
 
-}  // namespace rollcall::sim
+}  // namespace rollcall::sim::store_run_test

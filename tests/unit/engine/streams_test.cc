@@ -9,7 +9,7 @@
 #include "sim/engine/simulate.h"
 #include "tests/catch.h"
 
-namespace rollcall {
+namespace rollcall::streams_test {
 namespace {
 
 Report run(Rank ranks, const sim::Program& program, sim::Options options = {}) {
@@ -240,4 +240,4 @@ TEST_CASE("a call that nobody waits for does not keep its process", "[streams][f
   CHECK(kind(report) != "deadlock");
 }
 
-}  // namespace rollcall
+}  // namespace rollcall::streams_test

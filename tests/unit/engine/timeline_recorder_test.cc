@@ -1,7 +1,7 @@
 #include "sim/engine/timeline_recorder.h"
 #include "tests/catch.h"
 
-namespace rollcall::sim {
+namespace rollcall::sim::timeline_recorder_test {
 namespace {
 
 struct Recorded {
@@ -89,4 +89,4 @@ TEST_CASE("computation is a span of its own kind", "[timeline_recorder]") {
   CHECK(timeline.spans()[0].end - timeline.spans()[0].start == 150);
 }
 
-}  // namespace rollcall::sim
+}  // namespace rollcall::sim::timeline_recorder_test

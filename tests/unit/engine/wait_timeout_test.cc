@@ -5,7 +5,7 @@
 #include "sim/engine/simulate.h"
 #include "tests/catch.h"
 
-namespace rollcall {
+namespace rollcall::wait_timeout_test {
 
 TEST_CASE("a wait with a limit gives up, and the call goes on", "[fiber][timeout]") {
   const Report report = sim::run({.world_size = 2, .backend = "gloo"}, [](Rank rank) {
@@ -66,4 +66,4 @@ TEST_CASE("gloo says whether it gave up sending or receiving", "[fiber][timeout]
   });
 }
 
-}  // namespace rollcall
+}  // namespace rollcall::wait_timeout_test

@@ -9,7 +9,7 @@
 #include "tests/catch.h"
 #include "tests/unit/engine/job.h"
 
-namespace rollcall::sim {
+namespace rollcall::sim::watch_test {
 namespace {
 
 void reduce_often(std::int64_t times) {
@@ -103,4 +103,4 @@ TEST_CASE("a budget that is closed has no steps left", "[limits]") {
   CHECK_THROWS_AS(steps.spend(), StepLimitReached);
 }
 
-}  // namespace rollcall::sim
+}  // namespace rollcall::sim::watch_test

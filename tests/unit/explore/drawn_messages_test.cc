@@ -10,7 +10,7 @@
 #include "tests/environment.h"
 #include "tests/unit/explore/drawn_messages.h"
 
-namespace rollcall::model {
+namespace rollcall::model::drawn_messages_test {
 namespace {
 
 std::string listed(const Outcomes& outcomes) {
@@ -186,4 +186,4 @@ TEST_CASE("parts of a search of drawn messages find what the whole finds", "[exp
   });
 }
 
-}  // namespace rollcall::model
+}  // namespace rollcall::model::drawn_messages_test

@@ -11,7 +11,7 @@
 #include "sim/explore/search_tree.h"
 #include "tests/catch.h"
 
-namespace rollcall::sim {
+namespace rollcall::sim::schedule_test {
 namespace {
 
 using Kind = Decision::Kind;
@@ -108,4 +108,4 @@ TEST_CASE("a schedule of another program says where the two part", "[explore][fi
              Contains("its decision 1 was an order of 3 calls, rank 1 first; here it is an order of 2"));
 }
 
-}  // namespace rollcall::sim
+}  // namespace rollcall::sim::schedule_test

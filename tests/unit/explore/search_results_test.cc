@@ -13,7 +13,7 @@
 #include "viz/json/json_report.h"
 #include "viz/text/text_report.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::search_results_test {
 namespace {
 
 // Calls `check` with each scenario of tests/data/explore.
@@ -69,4 +69,4 @@ TEST_CASE("the shards of a search find together what one search finds, and agree
   });
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::search_results_test

@@ -24,7 +24,7 @@
 #include "sim/fibers/rank_scheduler.h"
 #include "tests/catch.h"
 
-namespace rollcall::sim {
+namespace rollcall::sim::search_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -359,4 +359,4 @@ TEST_CASE("a program that leaves nothing to timing is explored by one run", "[ex
   CHECK(found.tally.schedules() == 1);
 }
 
-}  // namespace rollcall::sim
+}  // namespace rollcall::sim::search_test

@@ -18,7 +18,7 @@
 #include "tests/catch.h"
 #include "tests/environment.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::states_test {
 namespace {
 
 struct Found {
@@ -290,4 +290,4 @@ TEST_CASE("a search that would have to keep too many states, or looks at the clo
   CHECK(searched(runner_of(timed), {.compares_states = true}).is_lost);
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::states_test

@@ -9,7 +9,7 @@
 
 #include "tests/catch.h"
 
-namespace rollcall::sim {
+namespace rollcall::sim::gloo_algorithms_test {
 namespace {
 
 using check::Fate;
@@ -172,4 +172,4 @@ TEST_CASE("a message shorter than its place fills the front", "[gloo_algorithms]
   CHECK(text(members[1]) == "ab..");
 }
 
-}  // namespace rollcall::sim
+}  // namespace rollcall::sim::gloo_algorithms_test

@@ -9,7 +9,7 @@
 #include "sim/tensor/tensor.h"
 #include "tests/catch.h"
 
-namespace rollcall::sim {
+namespace rollcall::sim::gloo_reduction_test {
 namespace {
 
 std::vector<Bits> floats(std::initializer_list<double> values) {
@@ -141,4 +141,4 @@ TEST_CASE("a tensor of several megabytes is cut into the same chunks", "[gloo_re
   check_against_ring(op, tensors, false);
 }
 
-}  // namespace rollcall::sim
+}  // namespace rollcall::sim::gloo_reduction_test

@@ -8,7 +8,7 @@
 
 #include "tests/catch.h"
 
-namespace rollcall::sim {
+namespace rollcall::sim::gloo_ring_test {
 namespace {
 
 using check::Fate;
@@ -167,4 +167,4 @@ TEST_CASE("every mixture of sizes has an end", "[gloo_ring]") {
   }
 }
 
-}  // namespace rollcall::sim
+}  // namespace rollcall::sim::gloo_ring_test

@@ -11,7 +11,7 @@
 #include "sim/engine/simulate.h"
 #include "tests/catch.h"
 
-namespace rollcall::sim {
+namespace rollcall::sim::gloo_rules_test {
 namespace {
 
 using State = RankClass::State;
@@ -234,4 +234,4 @@ TEST_CASE("gloo has no gather_single, in any release", "[gloo_rules][fiber]") {
   CHECK(text == "Backend gloo does not support gather_single");
 }
 
-}  // namespace rollcall::sim
+}  // namespace rollcall::sim::gloo_rules_test

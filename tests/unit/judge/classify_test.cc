@@ -2,7 +2,7 @@
 #include "tests/catch.h"
 #include "tests/unit/match/evidence_builder.h"
 
-namespace rollcall::check {
+namespace rollcall::check::classify_test {
 namespace {
 
 using test::all_reduce;
@@ -110,4 +110,4 @@ TEST_CASE("a run that was stopped has ranks that are running", "[classify]") {
   CHECK(classes[1].state == State::running);
 }
 
-}  // namespace rollcall::check
+}  // namespace rollcall::check::classify_test

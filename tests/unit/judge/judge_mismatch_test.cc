@@ -7,7 +7,7 @@
 #include "tests/unit/judge/verdicts.h"
 #include "tests/unit/match/evidence_builder.h"
 
-namespace rollcall::check {
+namespace rollcall::check::judge_mismatch_test {
 namespace {
 using test::all_reduce;
 using test::as;
@@ -281,4 +281,4 @@ TEST_CASE("hooks that disagree among themselves are an ordinary mismatch", "[jud
   CHECK(finding(run.judge()).tie);
 }
 
-}  // namespace rollcall::check
+}  // namespace rollcall::check::judge_mismatch_test

@@ -3,7 +3,7 @@
 #include "sim/train/sampler.h"
 #include "tests/catch.h"
 
-namespace rollcall::check {
+namespace rollcall::check::judge_samples_test {
 
 TEST_CASE("samplers with one seed are well", "[samples]") {
   CHECK_FALSE(judge_samples({.dataset = 10, .repeated = 2}));
@@ -35,4 +35,4 @@ TEST_CASE("ranks with different seeds see each other's samples, and leave others
   CHECK(other.dropped == other.repeated);  // every sample that is seen twice replaces another one
 }
 
-}  // namespace rollcall::check
+}  // namespace rollcall::check::judge_samples_test

@@ -7,7 +7,7 @@
 #include "tests/unit/judge/verdicts.h"
 #include "tests/unit/match/evidence_builder.h"
 
-namespace rollcall::check {
+namespace rollcall::check::judge_test {
 namespace {
 using test::all_reduce;
 using test::as;
@@ -357,4 +357,4 @@ TEST_CASE("a divergence reads the same in whatever order the calls came", "[judg
   });
 }
 
-}  // namespace rollcall::check
+}  // namespace rollcall::check::judge_test

@@ -5,7 +5,7 @@
 
 #include "tests/catch.h"
 
-namespace rollcall::check {
+namespace rollcall::check::suspects_test {
 namespace {
 
 // One call of a program, by default on the world.
@@ -210,4 +210,4 @@ TEST_CASE("a verdict that a majority decides needs no suspects", "[check]") {
   CHECK(ranks_to_compare(Completed{}).empty());
 }
 
-}  // namespace rollcall::check
+}  // namespace rollcall::check::suspects_test

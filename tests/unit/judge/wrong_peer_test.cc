@@ -1,7 +1,7 @@
 #include "sim/judge/complete_parts.h"
 #include "tests/catch.h"
 
-namespace rollcall::check {
+namespace rollcall::check::wrong_peer_test {
 namespace {
 
 struct Message {
@@ -95,4 +95,4 @@ TEST_CASE("where a rank receives from anyone, peers cannot be told to be wrong",
   CHECK(judged({{send(1)}, {recv(2), recv(-1)}, {}}, 1, recv(2)).kind == FindingKind::unmatched_send);
 }
 
-}  // namespace rollcall::check
+}  // namespace rollcall::check::wrong_peer_test

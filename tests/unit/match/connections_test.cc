@@ -9,7 +9,7 @@
 #include "sim/match/message_matcher.h"
 #include "tests/catch.h"
 
-namespace rollcall::check {
+namespace rollcall::check::connections_test {
 namespace {
 
 using Pairs = std::vector<std::pair<MessageId, MessageId>>;
@@ -137,4 +137,4 @@ TEST_CASE("a message that is taken back never arrives", "[messages]") {
   CHECK(ranks.ready().empty());
 }
 
-}  // namespace rollcall::check
+}  // namespace rollcall::check::connections_test

@@ -1,7 +1,7 @@
 #include "sim/match/detail_check.h"
 #include "tests/catch.h"
 
-namespace rollcall::sim {
+namespace rollcall::sim::detail_check_test {
 namespace {
 using check::GroupMatcher;
 
@@ -79,4 +79,4 @@ TEST_CASE("DETAIL does not compare a monitored barrier", "[detail_check]") {
   CHECK(SlotOf({monitored, monitored}).mismatch().empty());
 }
 
-}  // namespace rollcall::sim
+}  // namespace rollcall::sim::detail_check_test

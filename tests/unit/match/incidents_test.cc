@@ -5,7 +5,7 @@
 
 #include "tests/catch.h"
 
-namespace rollcall::check {
+namespace rollcall::check::incidents_test {
 namespace {
 
 // Two groups over four ranks, and a log that watches them.
@@ -202,4 +202,4 @@ TEST_CASE("a collective with the number of a message does not take the message's
   CHECK(mismatch.variants[1].op.kind == OpKind::recv);
 }
 
-}  // namespace rollcall::check
+}  // namespace rollcall::check::incidents_test

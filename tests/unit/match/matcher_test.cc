@@ -7,7 +7,7 @@
 #include "tests/catch.h"
 #include "tests/unit/match/evidence_builder.h"
 
-namespace rollcall::check {
+namespace rollcall::check::matcher_test {
 namespace {
 
 using test::all_reduce;
@@ -425,4 +425,4 @@ TEST_CASE("pairing variants group by origin, not by call", "[matcher]") {
   CHECK(ranks_of(variants) == std::vector<std::vector<Rank>>{{0, 2, 3}, {1}});
 }
 
-}  // namespace rollcall::check
+}  // namespace rollcall::check::matcher_test

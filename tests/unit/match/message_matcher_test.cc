@@ -6,7 +6,7 @@
 
 #include "tests/catch.h"
 
-namespace rollcall::check {
+namespace rollcall::check::message_matcher_test {
 namespace {
 
 using Discipline = MessageMatcher::Discipline;
@@ -310,4 +310,4 @@ TEST_CASE("what is pending is listed by rank and number, with what is stuck", "[
   CHECK(matcher.pending() == std::vector<MessageId>{of_zero, stuck, of_two});
 }
 
-}  // namespace rollcall::check
+}  // namespace rollcall::check::message_matcher_test

@@ -3,7 +3,7 @@
 #include "tests/catch.h"
 #include "tests/unit/match/evidence_builder.h"
 
-namespace rollcall::check {
+namespace rollcall::check::naming_test {
 namespace {
 
 using test::all_reduce;
@@ -69,4 +69,4 @@ TEST_CASE("variants of an incident carry global ranks", "[naming]") {
   CHECK(variants[1].call.group == "odd");
 }
 
-}  // namespace rollcall::check
+}  // namespace rollcall::check::naming_test

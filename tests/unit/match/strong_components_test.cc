@@ -1,7 +1,7 @@
 #include "sim/match/strong_components.h"
 #include "tests/catch.h"
 
-namespace rollcall::check {
+namespace rollcall::check::strong_components_test {
 namespace {
 
 using Sets = std::vector<std::vector<std::size_t>>;
@@ -34,4 +34,4 @@ TEST_CASE("a ring may be longer than the stack is deep", "[matcher]") {
 }
 
 }  // namespace
-}  // namespace rollcall::check
+}  // namespace rollcall::check::strong_components_test

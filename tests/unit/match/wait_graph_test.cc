@@ -3,7 +3,7 @@
 #include "tests/catch.h"
 #include "tests/unit/match/evidence_builder.h"
 
-namespace rollcall::check {
+namespace rollcall::check::wait_graph_test {
 namespace {
 
 using test::barrier;
@@ -155,4 +155,4 @@ TEST_CASE("a rank blocked in a later call of the same group is no mystery", "[wa
   CHECK(blame(run).culprits == std::vector<Rank>{2});
 }
 
-}  // namespace rollcall::check
+}  // namespace rollcall::check::wait_graph_test

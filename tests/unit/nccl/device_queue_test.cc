@@ -4,7 +4,7 @@
 
 #include "tests/catch.h"
 
-namespace rollcall::sim {
+namespace rollcall::sim::device_queue_test {
 namespace {
 
 using Kind = DeviceQueue::Action::Kind;
@@ -166,4 +166,4 @@ TEST_CASE("a dead process starts nothing more", "[device_queue]") {
   CHECK(gpu.starts() == -1);
 }
 
-}  // namespace rollcall::sim
+}  // namespace rollcall::sim::device_queue_test

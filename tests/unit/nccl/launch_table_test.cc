@@ -1,7 +1,7 @@
 #include "sim/nccl/launch_table.h"
 #include "tests/catch.h"
 
-namespace rollcall::sim {
+namespace rollcall::sim::launch_table_test {
 namespace {
 
 Op call(Rank rank, const Tensor& tensor) {
@@ -94,4 +94,4 @@ TEST_CASE("one member may be far ahead of another", "[launch_table]") {
   CHECK_FALSE(table.has_finished(1, 0));
 }
 
-}  // namespace rollcall::sim
+}  // namespace rollcall::sim::launch_table_test

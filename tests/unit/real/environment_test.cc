@@ -5,7 +5,7 @@
 
 #include "tests/catch.h"
 
-namespace rollcall::real {
+namespace rollcall::real::environment_test {
 namespace {
 
 Variables variables(std::map<std::string, std::string> values) {
@@ -87,4 +87,4 @@ TEST_CASE("a launcher's variables that do not fit are refused by name", "[real]"
                   std::invalid_argument);
 }
 
-}  // namespace rollcall::real
+}  // namespace rollcall::real::environment_test

@@ -6,7 +6,7 @@
 #include "sim/report/verdict.h"
 #include "tests/catch.h"
 
-namespace rollcall::real {
+namespace rollcall::real::evidence_builder_test {
 namespace {
 
 // Logs like those that the ranks of one group of three would write.
@@ -146,4 +146,4 @@ TEST_CASE("calls that disagree are given a little more time", "[real]") {
   CHECK(is_stuck(options, logs.groups, logs.log, 10 * options.patience));
 }
 
-}  // namespace rollcall::real
+}  // namespace rollcall::real::evidence_builder_test

@@ -1,7 +1,7 @@
 #include "real/rank/record.h"
 #include "tests/catch.h"
 
-namespace rollcall::real {
+namespace rollcall::real::record_test {
 namespace {
 
 Record issue_record() {
@@ -102,4 +102,4 @@ TEST_CASE("a reduce has its result on the root only", "[real]") {
   CHECK(results_of(op).size() == 1);
 }
 
-}  // namespace rollcall::real
+}  // namespace rollcall::real::record_test

@@ -5,7 +5,7 @@
 #include "tests/catch.h"
 #include "tests/conformance/random.h"
 
-namespace rollcall::check {
+namespace rollcall::check::difference_test {
 namespace {
 
 using List = std::vector<std::uint64_t>;
@@ -111,4 +111,4 @@ TEST_CASE("the difference of two lists turns one into the other, in the fewest e
   }
 }
 
-}  // namespace rollcall::check
+}  // namespace rollcall::check::difference_test

@@ -8,7 +8,7 @@
 #include "sim/engine/simulate.h"
 #include "tests/catch.h"
 
-namespace rollcall::check {
+namespace rollcall::check::repair_test {
 namespace {
 
 const Finding& found(const Report& report) {
@@ -144,4 +144,4 @@ TEST_CASE("nothing is said of a repair where every change leaves somebody waitin
   CHECK_FALSE(found(report).repair);
 }
 
-}  // namespace rollcall::check
+}  // namespace rollcall::check::repair_test

@@ -4,7 +4,7 @@
 
 #include "tests/catch.h"
 
-namespace rollcall {
+namespace rollcall::finding_kinds_test {
 
 TEST_CASE("a kind of finding is read by the word that reports write") {
   std::set<std::string_view> words;
@@ -47,4 +47,4 @@ TEST_CASE("a fault that recordings call otherwise is the same fault") {
   }
 }
 
-}  // namespace rollcall
+}  // namespace rollcall::finding_kinds_test

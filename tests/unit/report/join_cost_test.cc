@@ -1,7 +1,7 @@
 #include "sim/report/join_cost.h"
 #include "tests/catch.h"
 
-namespace rollcall {
+namespace rollcall::join_cost_test {
 
 TEST_CASE("a context with uneven inputs costs the time from the first joining to the last", "[report]") {
   const JoinCost cost = join_cost("world",
@@ -31,4 +31,4 @@ TEST_CASE("even inputs cost nothing, and a rank without inputs cannot be dropped
   CHECK(join_cost("dp", {{.rank = 0}, {.rank = 1}}, 0).active.empty());
 }
 
-}  // namespace rollcall
+}  // namespace rollcall::join_cost_test

@@ -1,7 +1,7 @@
 #include "sim/report/rank_set.h"
 #include "tests/catch.h"
 
-namespace rollcall {
+namespace rollcall::rank_set_test {
 
 TEST_CASE("a rank set prints as ranges, whatever the order of insertion") {
   CHECK(to_string(RankSet{8, 0, 2, 1, 3}) == "0-3,8");
@@ -84,4 +84,4 @@ TEST_CASE("a phrase of many ranges gives their number instead of all of them") {
   CHECK(ranks_phrase(even) == "500 ranks (0,2,4,6,8,10,...)");
 }
 
-}  // namespace rollcall
+}  // namespace rollcall::rank_set_test

@@ -1,7 +1,7 @@
 #include "sim/report/sample_use.h"
 #include "tests/catch.h"
 
-namespace rollcall {
+namespace rollcall::sample_use_test {
 
 TEST_CASE("a padding sampler repeats samples, and the phrase says how many", "[report]") {
   SampleUse use{.dataset = 1001, .ranks = 4, .batch_size = 10, .fewest = 251, .most = 251, .repeated = 3};
@@ -42,4 +42,4 @@ TEST_CASE("every sample once, in full batches: no bias", "[report]") {
   CHECK(sample_biases(use).empty());
 }
 
-}  // namespace rollcall
+}  // namespace rollcall::sample_use_test

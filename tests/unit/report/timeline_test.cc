@@ -1,7 +1,7 @@
 #include "sim/report/timeline.h"
 #include "tests/catch.h"
 
-namespace rollcall {
+namespace rollcall::timeline_test {
 
 namespace {
 
@@ -86,4 +86,4 @@ TEST_CASE("names and the number of spans count for the fingerprint") {
   CHECK(longer.fingerprint() != two_spans(25).fingerprint());
 }
 
-}  // namespace rollcall
+}  // namespace rollcall::timeline_test

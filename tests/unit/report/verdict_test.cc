@@ -4,7 +4,7 @@
 #include "sim/report/report.h"
 #include "tests/catch.h"
 
-namespace rollcall {
+namespace rollcall::verdict_test {
 
 TEST_CASE("every verdict has its word of the report format") {
   CHECK(verdict_word(Completed{}) == "ok");
@@ -67,4 +67,4 @@ TEST_CASE("a report finds the class a rank is in") {
   CHECK(to_string(report.of(1).state) == "raised");
 }
 
-}  // namespace rollcall
+}  // namespace rollcall::verdict_test

@@ -4,7 +4,7 @@
 #include "sim/engine/simulate.h"
 #include "tests/catch.h"
 
-namespace rollcall {
+namespace rollcall::complex_test {
 namespace {
 
 using Numbers = std::vector<double>;
@@ -99,4 +99,4 @@ TEST_CASE("PREMUL_SUM is NCCL's, and for floating types", "[fiber][premul]") {
   });
 }
 
-}  // namespace rollcall
+}  // namespace rollcall::complex_test

@@ -3,7 +3,7 @@
 #include "sim/tensor/device.h"
 #include "tests/catch.h"
 
-namespace rollcall {
+namespace rollcall::device_test {
 
 TEST_CASE("a device is read back from its name") {
   for (const char* name : {"cpu", "meta", "cuda:0", "cuda:7"}) {
@@ -22,4 +22,4 @@ TEST_CASE("what names no device is refused") {
   }
 }
 
-}  // namespace rollcall
+}  // namespace rollcall::device_test

@@ -8,7 +8,7 @@
 #include "sim/tensor/dtype.h"
 #include "tests/catch.h"
 
-namespace rollcall {
+namespace rollcall::dtype_test {
 
 namespace {
 
@@ -284,4 +284,4 @@ TEST_CASE("a whole reduction goes through the ranks in order") {
   CHECK(decode(reduce_all(ReduceOp::min, Dtype::float32, values), Dtype::float32) == -1e8);
 }
 
-}  // namespace rollcall
+}  // namespace rollcall::dtype_test

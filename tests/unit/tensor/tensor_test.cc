@@ -5,7 +5,7 @@
 #include "sim/tensor/tensor.h"
 #include "tests/catch.h"
 
-namespace rollcall {
+namespace rollcall::tensor_test {
 
 TEST_CASE("a shape counts its elements and prints as torch does") {
   CHECK(Shape{}.numel() == 1);
@@ -151,4 +151,4 @@ TEST_CASE("tensors print as in torch") {
   CHECK(to_string(Tensor::of({1, 0}, Dtype::boolean)) == "tensor([True, False])");
 }
 
-}  // namespace rollcall
+}  // namespace rollcall::tensor_test

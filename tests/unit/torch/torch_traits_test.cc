@@ -2,7 +2,7 @@
 
 #include "tests/catch.h"
 
-namespace rollcall {
+namespace rollcall::torch_traits_test {
 
 TEST_CASE("a version means the release that it begins with, or that begins with it") {
   CHECK(parse_torch_release("2.6") == TorchRelease::v2_6);
@@ -46,4 +46,4 @@ TEST_CASE("what came with a release, later ones have too") {
   CHECK_FALSE(middle.gloo_averages);
 }
 
-}  // namespace rollcall
+}  // namespace rollcall::torch_traits_test

@@ -12,7 +12,7 @@
 #include "traces/formats/recordings.h"
 #include "traces/values/json_value.h"
 
-namespace rollcall::traces {
+namespace rollcall::traces::hostile_files_test {
 namespace {
 using namespace std::string_literals;
 
@@ -168,4 +168,4 @@ TEST_CASE("numbers that no recorder writes count as missing", "[hostile]") {
   CHECK(dump.status.front().completed == -1);
 }
 
-}  // namespace rollcall::traces
+}  // namespace rollcall::traces::hostile_files_test

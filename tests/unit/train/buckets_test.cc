@@ -7,7 +7,7 @@
 #include "sim/train/zero.h"
 #include "tests/catch.h"
 
-namespace rollcall {
+namespace rollcall::buckets_test {
 
 namespace {
 
@@ -78,4 +78,4 @@ TEST_CASE("a sampler's epoch repeats or drops what does not divide") {
   CHECK(shard_size(103, 4, 3) == 25);
 }
 
-}  // namespace rollcall
+}  // namespace rollcall::buckets_test

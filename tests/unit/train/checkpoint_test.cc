@@ -6,7 +6,7 @@
 #include "sim/engine/simulate.h"
 #include "tests/catch.h"
 
-namespace rollcall {
+namespace rollcall::checkpoint_test {
 namespace {
 
 Report run_on(TorchRelease release, Rank ranks, const std::function<void(Rank)>& body) {
@@ -115,4 +115,4 @@ TEST_CASE("without distribution each rank saves its own", "[fiber][checkpoint]")
   CHECK(report.ops == 0);
 }
 
-}  // namespace rollcall
+}  // namespace rollcall::checkpoint_test

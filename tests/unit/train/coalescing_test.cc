@@ -8,7 +8,7 @@
 #include "sim/engine/simulate.h"
 #include "tests/catch.h"
 
-namespace rollcall {
+namespace rollcall::coalescing_test {
 namespace {
 
 Report run_on(TorchRelease release, const std::function<void(Rank)>& body,
@@ -135,4 +135,4 @@ TEST_CASE("a rank without the coalesced call is missed by the others", "[fiber][
   CHECK(verdict_word(report.verdict) == "deadlock");
 }
 
-}  // namespace rollcall
+}  // namespace rollcall::coalescing_test

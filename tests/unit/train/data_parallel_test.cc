@@ -1,7 +1,7 @@
 #include "sim/train/data_parallel.h"
 #include "tests/catch.h"
 
-namespace rollcall {
+namespace rollcall::data_parallel_test {
 
 TEST_CASE("in DataParallel the output device holds what the others do not", "[dist]") {
   const auto memory = data_parallel_memory({.gpus = 4,
@@ -33,4 +33,4 @@ TEST_CASE("GPUs without samples get no replica", "[dist]") {
   CHECK(memory[2] == DeviceMemory{});
 }
 
-}  // namespace rollcall
+}  // namespace rollcall::data_parallel_test

@@ -18,7 +18,7 @@
 #include "tests/catch.h"
 #include "tests/unit/train/recorded_fsdp.h"
 
-namespace rollcall {
+namespace rollcall::fsdp_test {
 namespace {
 
 using nlohmann::json;
@@ -251,4 +251,4 @@ TEST_CASE("FullyShardedDataParallel makes the calls and the values of PyTorch 2.
   }
 }
 
-}  // namespace rollcall
+}  // namespace rollcall::fsdp_test

@@ -16,7 +16,7 @@
 #include "tests/catch.h"
 #include "tests/unit/train/recorded_fsdp.h"
 
-namespace rollcall {
+namespace rollcall::fully_shard_test {
 namespace {
 
 using nlohmann::json;
@@ -256,4 +256,4 @@ TEST_CASE("fully_shard makes the calls and the values of PyTorch 2.14", "[fiber]
   }
 }
 
-}  // namespace rollcall
+}  // namespace rollcall::fully_shard_test

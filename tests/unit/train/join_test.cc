@@ -9,7 +9,7 @@
 #include "tests/catch.h"
 #include "tests/unit/c10d/fake_rank.h"
 
-namespace rollcall {
+namespace rollcall::join_test {
 
 namespace {
 
@@ -322,4 +322,4 @@ TEST_CASE("Join's all_reduces pair with each other and with nothing else") {
   CHECK_FALSE(may_pair(notify, table.pairing(no_scope)));
 }
 
-}  // namespace rollcall
+}  // namespace rollcall::join_test

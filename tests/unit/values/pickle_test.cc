@@ -5,7 +5,7 @@
 
 #include "tests/catch.h"
 
-namespace rollcall::values {
+namespace rollcall::values::pickle_test {
 namespace {
 
 using namespace std::string_literals;
@@ -147,4 +147,4 @@ TEST_CASE("no file of random opcodes breaks the reader", "[pickle]") {
   SUCCEED("every one of them ended in a value or in BadFile");
 }
 
-}  // namespace rollcall::values
+}  // namespace rollcall::values::pickle_test

@@ -8,7 +8,7 @@
 #include "sim/engine/simulate.h"
 #include "tests/catch.h"
 
-namespace rollcall {
+namespace rollcall::catch2_test {
 namespace {
 
 Report uneven() {
@@ -85,4 +85,4 @@ TEST_CASE("Catch2 shows a report as its text", "[fiber]") {
              StartsWith("error[deadlock]: rank 0 never called all_reduce #5 on world"));
 }
 
-}  // namespace rollcall
+}  // namespace rollcall::catch2_test

@@ -11,7 +11,7 @@
 
 #include "tests/catch.h"
 
-namespace rollcall::real {
+namespace rollcall::real::forked_pool_test {
 namespace {
 
 using Kind = Ending::Kind;
@@ -140,4 +140,4 @@ TEST_CASE("an interruption hands out what is done and ends the rest", "[process]
   CHECK_FALSE(has_children());
 }
 
-}  // namespace rollcall::real
+}  // namespace rollcall::real::forked_pool_test

@@ -6,7 +6,7 @@
 
 #include "tests/catch.h"
 
-namespace rollcall::real {
+namespace rollcall::real::forked_work_test {
 
 TEST_CASE("a child's answer comes back whole", "[process]") {
   const std::string text(1 << 20, 'x');  // more than a pipe holds
@@ -36,4 +36,4 @@ TEST_CASE("an answer that does not come within its limit is late", "[process]") 
   CHECK(ending.result.empty());
 }
 
-}  // namespace rollcall::real
+}  // namespace rollcall::real::forked_work_test

@@ -9,7 +9,7 @@
 #include "real/process/process.h"
 #include "tests/catch.h"
 
-namespace rollcall::real {
+namespace rollcall::real::process_state_test {
 
 TEST_CASE("the computing of a worker is told apart from that of the process that waits for it", "[watch]") {
   const auto grown = [](std::uint64_t own, std::uint64_t workers) {
@@ -63,4 +63,4 @@ TEST_CASE("what a worker has used counts when it has ended, too", "[watch]") {
   CHECK(process_state(self).workers_ticks >= before + 15);
 }
 
-}  // namespace rollcall::real
+}  // namespace rollcall::real::process_state_test

@@ -7,7 +7,7 @@
 #include "tests/catch.h"
 #include "tests/folder.h"
 
-namespace rollcall::cli {
+namespace rollcall::cli::machine_memory_test {
 
 namespace {
 
@@ -86,4 +86,4 @@ TEST_CASE("what this process takes grows by what it touches", "[cli]") {
   CHECK(touched.back() == 'x');
 }
 
-}  // namespace rollcall::cli
+}  // namespace rollcall::cli::machine_memory_test

@@ -3,7 +3,7 @@
 #include "sim/engine/simulate.h"
 #include "tests/catch.h"
 
-namespace rollcall::cli {
+namespace rollcall::cli::progress_test {
 
 TEST_CASE("a progress bar fills from left to right", "[cli]") {
   CHECK(bar_text("reading", 0, 8) == "reading  [..............................]  0 of 8");
@@ -19,4 +19,4 @@ TEST_CASE("the progress of a run is its calls, the ranks that are done and the t
         "running a.json: 1200000 calls, 5 of 8 ranks done, 1.25 s simulated");
 }
 
-}  // namespace rollcall::cli
+}  // namespace rollcall::cli::progress_test

@@ -6,7 +6,7 @@
 #include "scenarios/compare/facts.h"
 #include "tests/catch.h"
 
-namespace rollcall::compare {
+namespace rollcall::compare::excuses_test {
 namespace {
 
 Facts facts(std::string verdict, std::vector<RankFact> ranks) {
@@ -149,4 +149,4 @@ TEST_CASE("real ranks that the deadline met at work are not judged, and their ve
   CHECK(judged("verdict", met, facts("ok", {rank("running", {})})) == "differs");
 }
 
-}  // namespace rollcall::compare
+}  // namespace rollcall::compare::excuses_test

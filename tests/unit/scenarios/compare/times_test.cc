@@ -6,7 +6,7 @@
 #include "sim/cost/presets.h"
 #include "tests/catch.h"
 
-namespace rollcall::compare {
+namespace rollcall::compare::times_test {
 namespace {
 
 using real::Record;
@@ -90,4 +90,4 @@ TEST_CASE("times that mean nothing are not judged, and the claim says why", "[co
   CHECK(why_no_times("gloo", 2).because == claim.because);
 }
 
-}  // namespace rollcall::compare
+}  // namespace rollcall::compare::times_test

@@ -4,7 +4,7 @@
 #include "scenarios/json/diagnostic.h"
 #include "tests/catch.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::cluster_reader_test {
 
 namespace {
 
@@ -105,4 +105,4 @@ TEST_CASE("what is wrong with a cluster is said where it is wrong", "[scenarios]
   CHECK(problem(R"({"preset": "h100-8", "nodes": 1})") == "/cluster/nodes: 16 ranks need 2 nodes of 8 GPUs");
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::cluster_reader_test

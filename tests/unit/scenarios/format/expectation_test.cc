@@ -6,7 +6,7 @@
 #include "sim/report/report.h"
 #include "tests/catch.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::expectation_test {
 namespace {
 
 using Sentences = std::vector<std::string>;
@@ -148,4 +148,4 @@ TEST_CASE("a run that costs more than it may is not as expected", "[scenarios]")
                                              "idle time of all ranks: expected at most 19 ns, got 20 ns"});
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::expectation_test

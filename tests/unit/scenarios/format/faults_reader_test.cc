@@ -3,7 +3,7 @@
 #include "scenarios/run/runner.h"
 #include "tests/catch.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::faults_reader_test {
 
 namespace {
 
@@ -70,4 +70,4 @@ TEST_CASE("faults that cannot be are refused where they stand", "[scenarios][fau
   CHECK_THAT(problem(R"([{"factor": 2}])"), Contains("\"kind\" is missing"));
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::faults_reader_test

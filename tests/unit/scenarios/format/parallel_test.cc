@@ -7,7 +7,7 @@
 #include "tests/catch.h"
 #include "tests/unit/scenarios/format/scenario_texts.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::parallel_test {
 namespace {
 
 using test::problem;
@@ -135,4 +135,4 @@ TEST_CASE("ranks that make a mesh have a group along every dimension", "[scenari
   CHECK(verdict_of(quartet(program)) == "ok");
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::parallel_test

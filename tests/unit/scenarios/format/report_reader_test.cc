@@ -11,7 +11,7 @@
 #include "viz/json/json_report.h"
 #include "viz/text/text_report.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::report_reader_test {
 
 namespace {
 
@@ -148,4 +148,4 @@ TEST_CASE("what is wrong with a report is said with its place") {
   CHECK_THAT(error_of("{ \"schema_version\": 1, "), Contains("report.json:1:"));
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::report_reader_test

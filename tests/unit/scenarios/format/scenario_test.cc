@@ -9,7 +9,7 @@
 #include "tests/catch.h"
 #include "tests/unit/scenarios/format/scenario_texts.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::scenario_test {
 namespace {
 
 using test::problem;
@@ -291,4 +291,4 @@ TEST_CASE("several errors are told at once", "[scenarios]") {
   CHECK(problems("[1]") == std::vector<std::string>{"expected an object, found an array"});
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::scenario_test

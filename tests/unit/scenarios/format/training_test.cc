@@ -8,7 +8,7 @@
 #include "tests/catch.h"
 #include "tests/unit/scenarios/format/scenario_texts.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::training_test {
 
 using test::problem;
 
@@ -280,4 +280,4 @@ TEST_CASE("a rank outside a model's group has no such model", "[fiber][scenarios
   CHECK(report.of(2).exception == "NameError: name 'm' is not defined: rank 2 does not belong to its group");
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::training_test

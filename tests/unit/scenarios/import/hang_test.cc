@@ -11,7 +11,7 @@
 #include "scenarios/json/diagnostic.h"
 #include "tests/catch.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::hang_test {
 namespace {
 
 // A file of the hang library for two ranks, which exists as long as the object.
@@ -118,4 +118,4 @@ TEST_CASE("what the format does not have is refused, with its place", "[import]"
         "/expect/culprits/0: expected a rank, found a string");
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::hang_test

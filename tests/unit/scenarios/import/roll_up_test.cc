@@ -5,7 +5,7 @@
 
 #include "tests/catch.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::roll_up_test {
 namespace {
 
 // Every letter is a statement.
@@ -41,4 +41,4 @@ TEST_CASE("loops in loops are found", "[import]") {
   CHECK(rolled("aaabaaab") == R"({"repeat":2,"do":[{"repeat":3,"do":["a"]},"b"]})");
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::roll_up_test

@@ -5,7 +5,7 @@
 #include "sim/base/utf8.h"
 #include "tests/catch.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::diagnostic_test {
 
 TEST_CASE("a diagnostic prints as file, place, pointer, message, suggestion and excerpt", "[scenarios]") {
   const SourceText source("dir/a.json", "{\n  \"wrold\": 1}");
@@ -99,4 +99,4 @@ TEST_CASE("nothing is thrown when nothing is wrong", "[scenarios]") {
   CHECK_NOTHROW(diagnostics.throw_if_any());
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::diagnostic_test

@@ -6,7 +6,7 @@
 #include "scenarios/json/source.h"
 #include "tests/catch.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::json_reader_test {
 namespace {
 
 // Returns the first error in a text, as "line:column: message".
@@ -168,4 +168,4 @@ TEST_CASE("a broken file also tells of duplicate keys before the break", "[scena
   }
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::json_reader_test

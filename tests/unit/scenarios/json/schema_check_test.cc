@@ -16,7 +16,7 @@
 #include "tests/shipped_scenarios.h"
 #include "tests/unit/scenarios/format/scenario_texts.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::schema_check_test {
 namespace {
 
 using nlohmann::json;
@@ -185,4 +185,4 @@ TEST_CASE("every scenario that ships is one to editors and to the program", "[sc
   }
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::schema_check_test

@@ -19,7 +19,7 @@
 #include "tests/catch.h"
 #include "tests/unit/scenarios/format/scenario_texts.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::schema_examples_test {
 namespace {
 
 using nlohmann::json;
@@ -377,4 +377,4 @@ TEST_CASE(
   CHECK(ignored == std::vector<std::string>{});
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::schema_examples_test

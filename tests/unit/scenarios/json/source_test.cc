@@ -8,7 +8,7 @@
 #include "sim/base/utf8.h"
 #include "tests/catch.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::source_test {
 namespace {
 
 std::string refusal(const std::string& text) {
@@ -100,4 +100,4 @@ TEST_CASE("UTF-8 is valid where RFC 3629 says so", "[scenarios]") {
   CHECK(count_characters("ü€😀a") == 4);
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::source_test

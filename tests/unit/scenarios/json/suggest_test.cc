@@ -5,7 +5,7 @@
 #include "scenarios/json/suggest.h"
 #include "tests/catch.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::suggest_test {
 namespace {
 
 const std::vector<std::string> words{"all_reduce", "all_gather", "reduce", "broadcast", "if", "for"};
@@ -36,4 +36,4 @@ TEST_CASE("another word finds nothing", "[scenarios]") {
   CHECK(suggest_from(std::string(1000, 'a'), words) == "");
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::suggest_test

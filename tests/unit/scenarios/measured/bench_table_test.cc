@@ -8,7 +8,7 @@
 #include "tests/catch.h"
 #include "tests/folder.h"
 
-namespace rollcall::measured {
+namespace rollcall::measured::bench_table_test {
 
 namespace {
 
@@ -129,4 +129,4 @@ TEST_CASE("the suspect published table is called, and that of the healthy machin
   CHECK_FALSE(verdict("nccl_tables/h200_sxm_2x8_all_gather_nccl2.26.6.json", "h200-2x8").is_ill);
 }
 
-}  // namespace rollcall::measured
+}  // namespace rollcall::measured::bench_table_test

@@ -9,7 +9,7 @@
 #include "tests/catch.h"
 #include "tests/folder.h"
 
-namespace rollcall::measured {
+namespace rollcall::measured::cluster_from_test {
 
 namespace {
 
@@ -126,4 +126,4 @@ TEST_CASE("what is no file of NCCL's is refused, and what says too little", "[me
   CHECK_THROWS_AS(cluster_from({folder.write("c.xml", graphs)}), std::invalid_argument);
 }
 
-}  // namespace rollcall::measured
+}  // namespace rollcall::measured::cluster_from_test

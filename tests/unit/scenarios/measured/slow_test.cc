@@ -10,7 +10,7 @@
 #include "sim/cost/presets.h"
 #include "tests/catch.h"
 
-namespace rollcall::measured {
+namespace rollcall::measured::slow_test {
 
 namespace {
 
@@ -154,4 +154,4 @@ TEST_CASE("a slow host is named", "[slow]") { CHECK(named(Fault::slow_host, 100)
 TEST_CASE("a throttled GPU is named", "[slow]") { CHECK(named(Fault::throttled_gpu, 100) >= 95); }
 TEST_CASE("a healthy job names nothing", "[slow]") { CHECK(named(Fault::none, 100) == 100); }
 
-}  // namespace rollcall::measured
+}  // namespace rollcall::measured::slow_test

@@ -7,7 +7,7 @@
 #include "tests/catch.h"
 #include "tests/folder.h"
 
-namespace rollcall::measured {
+namespace rollcall::measured::timings_test {
 
 namespace {
 
@@ -106,4 +106,4 @@ TEST_CASE("records of dumps with times make calls of those that all members have
   CHECK(ill_parts(timings, nullptr).at(0).name == "rank 1");
 }
 
-}  // namespace rollcall::measured
+}  // namespace rollcall::measured::timings_test

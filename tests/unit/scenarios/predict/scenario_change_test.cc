@@ -9,7 +9,7 @@
 
 #include "tests/catch.h"
 
-namespace rollcall::predict {
+namespace rollcall::predict::scenario_change_test {
 namespace {
 
 using Tree = scenario::OrderedJson;
@@ -77,4 +77,4 @@ TEST_CASE("a change that changes nothing is refused, with the reason", "[predict
   CHECK_THAT(problem(empty, "slow"), Contains("unknown 'slow'"));
 }
 
-}  // namespace rollcall::predict
+}  // namespace rollcall::predict::scenario_change_test

@@ -14,7 +14,7 @@
 #include "tests/catch.h"
 #include "tests/contents.h"
 
-namespace rollcall::predict {
+namespace rollcall::predict::script_prediction_test {
 namespace {
 
 using nlohmann::json;
@@ -196,4 +196,4 @@ TEST_CASE("recorded steps take the memory that torch's MemTracker counts", "[rec
   }
 }
 
-}  // namespace rollcall::predict
+}  // namespace rollcall::predict::script_prediction_test

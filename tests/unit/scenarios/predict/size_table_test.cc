@@ -5,7 +5,7 @@
 #include "sim/cost/presets.h"
 #include "tests/catch.h"
 
-namespace rollcall::predict {
+namespace rollcall::predict::size_table_test {
 
 namespace {
 
@@ -114,4 +114,4 @@ TEST_CASE("the plot is a closed picture with a point for each size", "[predict]"
   CHECK_THAT(svg_of(table("h100-8", OpKind::all_reduce, "1KiB")), Contains("<polyline"));
 }
 
-}  // namespace rollcall::predict
+}  // namespace rollcall::predict::size_table_test

@@ -9,7 +9,7 @@
 #include "sim/cost/presets.h"
 #include "tests/catch.h"
 
-namespace rollcall::predict {
+namespace rollcall::predict::step_time_test {
 namespace {
 
 StepQuestion question(const std::string& layout, const std::string& model = "llama3-8b",
@@ -132,4 +132,4 @@ TEST_CASE("what does not go together is refused, with the reason", "[predict][fi
   CHECK(problem("pp=2,schedule=1F1B,stages=2,microbatches=4") != "nothing");
 }
 
-}  // namespace rollcall::predict
+}  // namespace rollcall::predict::step_time_test

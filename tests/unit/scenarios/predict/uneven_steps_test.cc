@@ -9,7 +9,7 @@
 #include "viz/rows/rank_profile.h"
 #include "viz/text/text_report.h"
 
-namespace rollcall::predict {
+namespace rollcall::predict::uneven_steps_test {
 namespace {
 
 const std::string root = ROLLCALL_SOURCE_DIR;
@@ -56,4 +56,4 @@ TEST_CASE("one rank of 1,024 with sequences 5 % longer costs all of them", "[pre
   CHECK(lost_by("longer_sequences", "rank == 700 ? 17204 : 16384") == Approx(2.66).margin(0.01));
 }
 
-}  // namespace rollcall::predict
+}  // namespace rollcall::predict::uneven_steps_test

@@ -6,7 +6,7 @@
 #include "sim/base/error.h"
 #include "tests/catch.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::expression_test {
 namespace {
 
 const std::vector<std::string> names{"rank", "world_size", "unset", "text"};
@@ -157,4 +157,4 @@ TEST_CASE("expressions of any depth are refused or computed, never a crash", "[s
   CHECK(value(flat) == 10'001);
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::expression_test

@@ -7,7 +7,7 @@
 #include "tests/catch.h"
 #include "tests/unit/scenarios/format/scenario_texts.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::lowering_test {
 namespace {
 
 using test::problem;
@@ -291,4 +291,4 @@ TEST_CASE("a statement of a later release is refused, with its older name", "[sc
         "/program/0: torch.distributed of PyTorch 1.13 has no split_group, which came with 2.6");
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::lowering_test

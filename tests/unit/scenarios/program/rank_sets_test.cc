@@ -6,7 +6,7 @@
 #include "scenarios/program/rank_sets.h"
 #include "tests/catch.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::rank_sets_test {
 namespace {
 
 // Returns the ranks that a JSON value means in a world of 10, or its error.
@@ -60,4 +60,4 @@ TEST_CASE("bad rank sets say what is wrong", "[scenarios]") {
   CHECK(read("1.5") == ": expected a rank, found a floating-point number");
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::rank_sets_test

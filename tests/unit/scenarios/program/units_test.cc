@@ -3,7 +3,7 @@
 #include "scenarios/program/units.h"
 #include "tests/catch.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::units_test {
 
 TEST_CASE("durations become nanoseconds, exactly", "[scenarios]") {
   CHECK(parse_duration("5ms").value == 5'000'000);
@@ -59,4 +59,4 @@ TEST_CASE("bad quantities say what is wrong", "[scenarios]") {
         "mean \"MiB\"?)");
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::units_test

@@ -14,7 +14,7 @@
 #include "tests/conformance/real_runs.h"
 #include "tests/shell.h"
 
-namespace rollcall::prove {
+namespace rollcall::prove::prove_test {
 namespace {
 
 using Judgement = Proof::Judgement;
@@ -114,4 +114,4 @@ TEST_CASE("without a GPU nothing about NCCL is proven, and that is said", "[prov
   }
 }
 
-}  // namespace rollcall::prove
+}  // namespace rollcall::prove::prove_test

@@ -3,7 +3,7 @@
 #include "scenarios/record/merged_programs.h"
 #include "tests/catch.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::merged_programs_test {
 namespace {
 
 std::vector<OrderedJson> statements(const char* text) {
@@ -47,4 +47,4 @@ TEST_CASE("loops that run equally often are one, and their bodies are merged", "
         "{\"repeat\": 5, \"do\": [{\"a\": 1}, {\"if\": \"rank == 0\", \"do\": [{\"b\": 1}]}]}\n");
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::merged_programs_test

@@ -10,7 +10,7 @@
 #include "sim/report/rank_set.h"
 #include "tests/catch.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::recorded_script_test {
 namespace {
 
 constexpr const char* call_site = R"("site":{"file":"/job/train.py","line":7,"function":"train"})";
@@ -408,4 +408,4 @@ TEST_CASE("a backend that is not known runs by the rules of Gloo, and the user i
             "those of gloo; what mpi lets pass, refuses or reports may differ"});
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::recorded_script_test

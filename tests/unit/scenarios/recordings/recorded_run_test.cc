@@ -6,7 +6,7 @@
 #include "sim/diagnose/dump_judge.h"
 #include "tests/catch.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::recorded_run_test {
 namespace {
 
 using check::DumpCall;
@@ -121,4 +121,4 @@ TEST_CASE("a call that a rank looks at only after its timeout was over in time",
   CHECK_FALSE(is_alarm(check::judge_dump(run.job)));
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::recorded_run_test

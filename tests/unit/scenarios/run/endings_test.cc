@@ -7,7 +7,7 @@
 #include "tests/catch.h"
 #include "tests/unit/scenarios/format/scenario_texts.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::endings_test {
 namespace {
 
 struct Ending {
@@ -176,4 +176,4 @@ TEST_CASE("where nobody waits elsewhere, destroy_process_group itself is what ha
   CHECK_THAT(finding->advice, Contains("call destroy_process_group on every member"));
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::endings_test

@@ -5,7 +5,7 @@
 
 #include "tests/catch.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::golden_test {
 namespace {
 
 using Sentences = std::vector<std::string>;
@@ -57,4 +57,4 @@ TEST_CASE("a world of another size is one difference", "[scenarios]") {
         Sentences{"the golden file has 4 ranks, but the run has 2"});
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::golden_test

@@ -8,7 +8,7 @@
 #include "tests/catch.h"
 #include "tests/unit/scenarios/format/scenario_texts.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::host_calls_test {
 namespace {
 
 using test::problem;
@@ -212,4 +212,4 @@ TEST_CASE("a functional collective waits where its output is used first", "[scen
   CHECK(finding_of(report.verdict)->culprits == RankSet{0});
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::host_calls_test

@@ -10,7 +10,7 @@
 #include "tests/unit/scenarios/format/scenario_texts.h"
 #include "tests/unit/scenarios/format/solo_rank.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::interpreter_test {
 namespace {
 
 using test::solo;
@@ -331,4 +331,4 @@ TEST_CASE("a keyword argument that is not an integer cannot be computed with", "
   CHECK_THROWS_WITH(run_rank(scenario, 0, state), "kwargs.sync is not an integer");
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::interpreter_test

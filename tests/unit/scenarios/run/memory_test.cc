@@ -7,7 +7,7 @@
 #include "tests/catch.h"
 #include "tests/unit/scenarios/format/scenario_texts.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::memory_test {
 namespace {
 
 Report run_text(const std::string& text) { return run(parse_scenario(text, "test.json")); }
@@ -107,4 +107,4 @@ TEST_CASE("results that differ by element and fit are computed", "[scenarios][fi
                                                      "[0, 0, 2, 2]", "[[0, 0, 2, 2], [0, 0, 2, 2]]"});
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::memory_test

@@ -7,7 +7,7 @@
 #include "tests/catch.h"
 #include "tests/unit/scenarios/format/scenario_texts.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::messages_test {
 namespace {
 
 using Lines = std::vector<std::string>;
@@ -142,4 +142,4 @@ TEST_CASE("split sizes that are left out are equal, as in torch", "[scenarios][f
   CHECK(verdict_of(R"(, "input_split_sizes": [1, 3, 2, 2], "output_split_sizes": [])") == "mismatch");
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::messages_test

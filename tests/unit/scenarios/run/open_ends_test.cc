@@ -6,7 +6,7 @@
 #include "tests/catch.h"
 #include "tests/unit/scenarios/format/scenario_texts.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::open_ends_test {
 namespace {
 
 Report report_of(const std::string& program, const std::string& stalled = "0-3") {
@@ -85,4 +85,4 @@ TEST_CASE("a message that was not made yet is not missing", "[scenarios][judge]"
   CHECK(finding(report).headline.find("it is rank 1 that sends") == std::string::npos);
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::open_ends_test

@@ -15,7 +15,7 @@
 #include "scenarios/run/explore_scenario.h"
 #include "tests/catch.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::program_classes_test {
 namespace {
 
 using json = nlohmann::json;
@@ -75,4 +75,4 @@ TEST_CASE("every class has programs with a mistake, and as many without", "[expl
   CHECK(balance == 0);
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::program_classes_test

@@ -10,7 +10,7 @@
 #include "scenarios/run/runner.h"
 #include "tests/catch.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::proofs_test {
 namespace {
 
 Scenario job(const std::string& backend, const std::string& programs) {
@@ -152,4 +152,4 @@ TEST_CASE("a key that does not come in time raises what torch's store raises", "
   }
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::proofs_test

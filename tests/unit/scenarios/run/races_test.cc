@@ -11,7 +11,7 @@
 #include "tests/unit/scenarios/format/scenario_texts.h"
 #include "viz/rows/phrases.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::races_test {
 namespace {
 
 Report run_text(const std::string& text) { return run(parse_scenario(text, "test.json")); }
@@ -349,4 +349,4 @@ TEST_CASE("a model whose source of parameters a foreign call has given is refuse
   }
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::races_test

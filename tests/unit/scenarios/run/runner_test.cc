@@ -10,7 +10,7 @@
 #include "tests/catch.h"
 #include "tests/unit/scenarios/format/scenario_texts.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::runner_test {
 namespace {
 
 Report run_text(const std::string& text, const RunOptions& options = {}) {
@@ -243,4 +243,4 @@ TEST_CASE("a parameter that the forward pass does not use gets no gradient", "[s
              Contains("finished reduction"));
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::runner_test

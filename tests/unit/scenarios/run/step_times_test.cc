@@ -13,7 +13,7 @@
 #include "sim/engine/simulate.h"
 #include "tests/catch.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::step_times_test {
 namespace {
 
 constexpr Duration us = microsecond;
@@ -314,4 +314,4 @@ TEST_CASE("29: in C++, the kernel of a gradient comes before its bucket", "[step
   CHECK(time(3) - time(2) == 18'000 * us + reduced);
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::step_times_test

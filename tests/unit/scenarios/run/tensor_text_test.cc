@@ -2,7 +2,7 @@
 #include "scenarios/run/tensor_text.h"
 #include "tests/catch.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::tensor_text_test {
 
 TEST_CASE("one element prints as a number", "[scenarios]") {
   CHECK(tensor_text(Tensor::full({1}, 11)) == "11");
@@ -29,4 +29,4 @@ TEST_CASE("large tensors show their ends", "[scenarios]") {
   CHECK(tensor_text(TensorList(1001, Tensor::ones({1}))) == "[1, 1, 1, ..., 1, 1, 1]");
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::tensor_text_test

@@ -5,7 +5,7 @@
 
 #include "tests/catch.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::keyword_expression_test {
 namespace {
 
 bool chooses(const std::string& text, const std::set<std::string>& words) {
@@ -55,4 +55,4 @@ TEST_CASE("what is no expression is refused with its place", "[scenarios]") {
   CHECK_FALSE(refusal(std::string(100'000, '(')).empty());
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::keyword_expression_test

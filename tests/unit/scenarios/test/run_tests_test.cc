@@ -4,7 +4,7 @@
 
 #include "tests/catch.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::run_tests_test {
 
 TEST_CASE("a test whose process ended early says how", "[scenarios]") {
   using Kind = real::Ending::Kind;
@@ -22,4 +22,4 @@ TEST_CASE("a test whose process ended early says how", "[scenarios]") {
   CHECK(phrase(Kind::too_large, 0) == "took more than 200 MiB of memory");
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::run_tests_test

@@ -15,7 +15,7 @@
 #include "tests/catch.h"
 #include "tests/folder.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::minimize_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -214,4 +214,4 @@ TEST_CASE("reducing takes away what is not asked for", "[minimize]") {
   CHECK(tree == OrderedJson::parse(R"({"program": [{"c": {"numel": 0}}]})"));
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::minimize_test

@@ -7,7 +7,7 @@
 #include "tests/catch.h"
 #include "tests/folder.h"
 
-namespace rollcall::scenario {
+namespace rollcall::scenario::what_if_test {
 namespace {
 
 constexpr const char* even = R"({"version": 1, "world_size": 3, "backend": "gloo", "inputs": 4, "program": [
@@ -58,4 +58,4 @@ TEST_CASE("a slow rank is survived until a timeout is near", "[what-if][fiber]")
   CHECK(came_to(found, "10 times slower", "rank 1") == "race");
 }
 
-}  // namespace rollcall::scenario
+}  // namespace rollcall::scenario::what_if_test

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace rollcall::watch {
+namespace rollcall::watch::attach_test {
 
 TEST_CASE("targets are servers, processes and RAS", "[watch]") {
   CHECK(std::get<DebugServer>(*parse_target("node0:25999")).address == Address{"node0", 25999});
@@ -59,4 +59,4 @@ TEST_CASE("the kernel says whether a process runs, is stopped, or how it ended",
   CHECK(real::end_phrase(3 << 8) == "exited with code 3");
 }
 
-}  // namespace rollcall::watch
+}  // namespace rollcall::watch::attach_test

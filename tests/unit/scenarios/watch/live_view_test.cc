@@ -12,7 +12,7 @@
 #include "scenarios/watch/status_row.h"
 #include "tests/catch.h"
 
-namespace rollcall::watch {
+namespace rollcall::watch::live_view_test {
 namespace {
 
 // A terminal of 24 rows and 40 columns, and its output.
@@ -152,4 +152,4 @@ TEST_CASE("those who ask or read too slowly lose their place, and the next one g
   CHECK_THAT(asked(page, "/"), StartsWith("HTTP/1.1 404 Not Found\r\n"));
 }
 
-}  // namespace rollcall::watch
+}  // namespace rollcall::watch::live_view_test

@@ -13,7 +13,7 @@
 #include "tests/catch.h"
 #include "tests/folder.h"
 
-namespace rollcall::watch {
+namespace rollcall::watch::nodes_test {
 namespace {
 
 using Activity = RankMoment::Activity;
@@ -222,4 +222,4 @@ TEST_CASE("bytes that are not moments are none", "[watch]") {
   CHECK_FALSE(decode_moments(wrong));
 }
 
-}  // namespace rollcall::watch
+}  // namespace rollcall::watch::nodes_test

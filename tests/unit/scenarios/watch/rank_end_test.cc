@@ -6,7 +6,7 @@
 
 #include "tests/catch.h"
 
-namespace rollcall::watch {
+namespace rollcall::watch::rank_end_test {
 
 namespace {
 
@@ -64,4 +64,4 @@ TEST_CASE("while others run, the ranks that have ended are listed up to the firs
   CHECK(lines_of_ended({raised(1, RankEnd::Error::own), ended_by(2, SIGTERM)}).empty());
 }
 
-}  // namespace rollcall::watch
+}  // namespace rollcall::watch::rank_end_test

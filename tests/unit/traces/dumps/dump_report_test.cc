@@ -6,7 +6,7 @@
 #include "tests/catch.h"
 #include "tests/unit/diagnose/dump_builder.h"
 
-namespace rollcall::traces {
+namespace rollcall::traces::dump_report_test {
 
 namespace {
 
@@ -172,4 +172,4 @@ TEST_CASE("two groups of one description have two names, and the fault is in one
   CHECK(finding->at->call.group == "mesh_tp 8");
 }
 
-}  // namespace rollcall::traces
+}  // namespace rollcall::traces::dump_report_test

@@ -11,7 +11,7 @@
 #include "tests/folder.h"
 #include "traces/formats/recordings.h"
 
-namespace rollcall::traces {
+namespace rollcall::traces::dump_writer_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -105,4 +105,4 @@ TEST_CASE("JSON has no stacks, counters as texts and no list where nothing was r
   CHECK_THAT(text, !Contains("train.py"));
 }
 
-}  // namespace rollcall::traces
+}  // namespace rollcall::traces::dump_writer_test

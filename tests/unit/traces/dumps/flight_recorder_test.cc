@@ -10,7 +10,7 @@
 #include "traces/formats/recordings.h"
 #include "traces/values/value_access.h"
 
-namespace rollcall::traces {
+namespace rollcall::traces::flight_recorder_test {
 namespace {
 
 using rollcall::test::contents;
@@ -190,4 +190,4 @@ TEST_CASE("member lists are read with and without blanks", "[flight-recorder]") 
   CHECK_FALSE(parse_ranks("[99999999999]"));
 }
 
-}  // namespace rollcall::traces
+}  // namespace rollcall::traces::flight_recorder_test

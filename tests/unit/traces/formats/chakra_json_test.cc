@@ -4,7 +4,7 @@
 
 #include "tests/unit/traces/folder.h"
 
-namespace rollcall::traces {
+namespace rollcall::traces::chakra_json_test {
 namespace {
 using test::diagnosis_of;
 using test::Folder;
@@ -75,4 +75,4 @@ TEST_CASE("a damaged message among several is an error with its place", "[traces
   CHECK_THAT(result.problems.front().message, Contains(fmt::format("byte {}", first.size() + 7)));
 }
 
-}  // namespace rollcall::traces
+}  // namespace rollcall::traces::chakra_json_test

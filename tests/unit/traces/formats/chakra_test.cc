@@ -5,7 +5,7 @@
 
 #include "tests/unit/traces/folder.h"
 
-namespace rollcall::traces {
+namespace rollcall::traces::chakra_test {
 namespace {
 using test::diagnosis_of;
 using test::Folder;
@@ -122,4 +122,4 @@ TEST_CASE("a cut Chakra trace is an error with its place", "[traces]") {
   }
 }
 
-}  // namespace rollcall::traces
+}  // namespace rollcall::traces::chakra_test

@@ -4,7 +4,7 @@
 
 #include "tests/unit/traces/folder.h"
 
-namespace rollcall::traces {
+namespace rollcall::traces::execution_trace_test {
 namespace {
 
 using test::diagnosis_of;
@@ -84,4 +84,4 @@ TEST_CASE("messages of execution traces find each other", "[traces]") {
   CHECK(diagnosis_of(folder).finding.kind != FindingKind::no_fault);
 }
 
-}  // namespace rollcall::traces
+}  // namespace rollcall::traces::execution_trace_test

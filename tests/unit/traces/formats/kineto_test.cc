@@ -4,7 +4,7 @@
 
 #include "tests/unit/traces/folder.h"
 
-namespace rollcall::traces {
+namespace rollcall::traces::kineto_test {
 namespace {
 using test::diagnosis_of;
 using test::Folder;
@@ -112,4 +112,4 @@ TEST_CASE("a list of members that was cut off is looked up in the trace's table 
   CHECK(result.job.groups[record.group].members == std::vector<Rank>{0, 1, 2});
 }
 
-}  // namespace rollcall::traces
+}  // namespace rollcall::traces::kineto_test

@@ -2,7 +2,7 @@
 
 #include "tests/catch.h"
 
-namespace rollcall::traces {
+namespace rollcall::traces::launcher_folders_test {
 
 TEST_CASE("a file in a folder of torchrun has its run, its attempt and its local rank", "[traces]") {
   CHECK(launcher_folder("logs/none_ab12/attempt_1/3/stderr.log") == LauncherFolder{"logs/none_ab12", 1, 3});
@@ -33,4 +33,4 @@ TEST_CASE("attempts before the last one of a run are known", "[traces]") {
   CHECK(folders.local_ranks_are_ranks());
 }
 
-}  // namespace rollcall::traces
+}  // namespace rollcall::traces::launcher_folders_test

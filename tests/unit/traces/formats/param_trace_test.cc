@@ -4,7 +4,7 @@
 
 #include "tests/unit/traces/folder.h"
 
-namespace rollcall::traces {
+namespace rollcall::traces::param_trace_test {
 namespace {
 
 using test::diagnosis_of;
@@ -58,4 +58,4 @@ TEST_CASE("the ends of PARAM's messages are global ranks", "[traces]") {
   CHECK(diagnosis_of(folder).finding.kind == FindingKind::no_fault);
 }
 
-}  // namespace rollcall::traces
+}  // namespace rollcall::traces::param_trace_test

@@ -9,11 +9,11 @@
 #include "traces/formats/recordings.h"
 #include "traces/values/value.h"
 
-namespace rollcall::traces {
+namespace rollcall::traces::ring_test {
 namespace {
 
 using State = check::DumpRecord::State;
-using test::RingBuilder;
+using rollcall::test::RingBuilder;
 
 constexpr std::uint64_t begin = 1'790'000'000'000'000'000;
 constexpr std::uint64_t step = 10'000'000;
@@ -150,4 +150,4 @@ TEST_CASE("a ring that cannot be one is refused with the reason", "[watch]") {
   CHECK(problem_with(RingBuilder(0, 3).issue(1, 1, ~std::uint64_t{0}, 0).bytes()).empty());
 }
 
-}  // namespace rollcall::traces
+}  // namespace rollcall::traces::ring_test

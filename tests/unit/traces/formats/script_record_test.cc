@@ -2,7 +2,7 @@
 #include "traces/formats/script_record.h"
 #include "tests/catch.h"
 
-namespace rollcall::traces {
+namespace rollcall::traces::script_record_test {
 namespace {
 
 const std::string header = R"({"rollcall_record":1,"rank":1,"world_size":4,"mode":"live"})"
@@ -91,4 +91,4 @@ TEST_CASE("lines of other versions are passed over", "[traces][record]") {
   CHECK(read_script_rank(header + "{\"news\":1}\n[\"z\",1]\n").events.empty());
 }
 
-}  // namespace rollcall::traces
+}  // namespace rollcall::traces::script_record_test

@@ -15,7 +15,7 @@
 #include "viz/traces/chrome_trace.h"
 #include "viz/traces/kineto_trace.h"
 
-namespace rollcall::traces {
+namespace rollcall::traces::trace_reader_test {
 
 namespace {
 
@@ -163,4 +163,4 @@ TEST_CASE("what is no trace is refused with the file's name", "[traces]") {
                     Contains("a second file of rank 0"));
 }
 
-}  // namespace rollcall::traces
+}  // namespace rollcall::traces::trace_reader_test

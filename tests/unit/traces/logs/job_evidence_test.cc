@@ -16,7 +16,7 @@
 #include "tests/unit/traces/folder.h"
 #include "traces/formats/recordings.h"
 
-namespace rollcall::traces {
+namespace rollcall::traces::job_evidence_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -560,4 +560,4 @@ TEST_CASE("a text that nobody understands is named as that, not as broken JSON",
   CHECK_THAT(result.problems.front().message, Contains("unknown format") && Contains("py-spy"));
 }
 
-}  // namespace rollcall::traces
+}  // namespace rollcall::traces::job_evidence_test

@@ -5,7 +5,7 @@
 #include "sim/diagnose/log_judge.h"
 #include "tests/unit/traces/folder.h"
 
-namespace rollcall::traces {
+namespace rollcall::traces::job_log_test {
 namespace {
 
 using test::diagnosis_of;
@@ -407,4 +407,4 @@ TEST_CASE("a number in a log's name is not a rank if its lines name others", "[t
   CHECK(diagnosis.world_size == 4);
 }
 
-}  // namespace rollcall::traces
+}  // namespace rollcall::traces::job_log_test

@@ -3,7 +3,7 @@
 #include "tests/catch.h"
 #include "traces/logs/job_evidence.h"
 
-namespace rollcall::traces {
+namespace rollcall::traces::json_lines_test {
 
 TEST_CASE("lines of Docker, of loggers and of collectors are unpacked", "[job-log]") {
   const auto text_of = [](std::string_view line) { return unpack_json_lines(line).value().text; };
@@ -38,4 +38,4 @@ TEST_CASE("evidence in objects is at the line of its object", "[job-log]") {
   CHECK(late->ranks == RankSet{1});
 }
 
-}  // namespace rollcall::traces
+}  // namespace rollcall::traces::json_lines_test

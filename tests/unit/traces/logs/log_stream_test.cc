@@ -5,7 +5,7 @@
 
 #include "tests/catch.h"
 
-namespace rollcall::traces {
+namespace rollcall::traces::log_stream_test {
 
 namespace {
 
@@ -82,4 +82,4 @@ TEST_CASE("the text of a line is not taken for a prefix", "[job-log]") {
         Texts{{-1, "ValueError: x|[Rank 0]: y|  File \"a.py\"||123456: z|/"}});
 }
 
-}  // namespace rollcall::traces
+}  // namespace rollcall::traces::log_stream_test

@@ -4,7 +4,7 @@
 
 #include "tests/catch.h"
 
-namespace rollcall::traces {
+namespace rollcall::traces::wrapped_lines_test {
 namespace {
 
 const std::string caught =
@@ -44,4 +44,4 @@ TEST_CASE("a line that is cut is not joined to one of another process, nor to on
   CHECK_FALSE(without_wraps(caught + "\nnext\n"));
 }
 
-}  // namespace rollcall::traces
+}  // namespace rollcall::traces::wrapped_lines_test

@@ -9,7 +9,7 @@
 #include "traces/values/file_bytes.h"
 #include "traces/values/value.h"
 
-namespace rollcall::traces {
+namespace rollcall::traces::unpack_test {
 namespace {
 
 using rollcall::test::contents;
@@ -86,4 +86,4 @@ TEST_CASE("packed traces are told by what is in them", "[traces]") {
   CHECK(looks_like_trace(folder.path("u")));
 }
 
-}  // namespace rollcall::traces
+}  // namespace rollcall::traces::unpack_test

@@ -7,7 +7,7 @@
 #include "tests/unit/traces/ring_builder.h"
 #include "traces/values/value.h"
 
-namespace rollcall::watch {
+namespace rollcall::watch::live_ring_test {
 namespace {
 
 using test::RingBuilder;
@@ -61,4 +61,4 @@ TEST_CASE("a file that is not a ring yet is passed over, and one of another vers
   CHECK_THROWS_AS(LiveRing::open(folder.path("new.ring")), traces::BadFile);
 }
 
-}  // namespace rollcall::watch
+}  // namespace rollcall::watch::live_ring_test

@@ -4,7 +4,7 @@
 
 #include "tests/catch.h"
 
-namespace rollcall::watch {
+namespace rollcall::watch::pulse_test {
 namespace {
 
 // Takes ten samples a second of four ranks that each make ten calls and two steps a second. Rank `late` computes while
@@ -70,4 +70,4 @@ TEST_CASE("times are said in the units that a person would take", "[watch]") {
   CHECK(elapsed_phrase(7500 * second) == "2 h 5 min");
 }
 
-}  // namespace rollcall::watch
+}  // namespace rollcall::watch::pulse_test

@@ -4,7 +4,7 @@
 
 #include "tests/catch.h"
 
-namespace rollcall::watch {
+namespace rollcall::watch::stall_test {
 namespace {
 
 using Activity = RankMoment::Activity;
@@ -138,4 +138,4 @@ TEST_CASE("a rank that comes late is a move", "[watch]") {
   CHECK(stall.look(now, {{0, 1, true, true}, {1, 1, true, true}}) == State::moves);
 }
 
-}  // namespace rollcall::watch
+}  // namespace rollcall::watch::stall_test

@@ -1,7 +1,7 @@
 #include "viz/base/text_style.h"
 #include "tests/catch.h"
 
-namespace rollcall::viz {
+namespace rollcall::viz::text_style_test {
 
 TEST_CASE("the option --color wins over the environment") {
   CHECK(wants_color(ColorChoice::always,
@@ -70,4 +70,4 @@ TEST_CASE("text breaks at spaces and at its own line ends") {
   CHECK(wrap("rank 0", 4) == Lines{"rank", "0"});  // unless they do not fit
 }
 
-}  // namespace rollcall::viz
+}  // namespace rollcall::viz::text_style_test

@@ -9,7 +9,7 @@
 
 #include <unistd.h>
 
-namespace rollcall::viz {
+namespace rollcall::viz::write_file_test {
 
 namespace {
 
@@ -85,4 +85,4 @@ TEST_CASE("a full device is an error, and stays a device") {
   CHECK(fs::is_character_file("/dev/full"));
 }
 
-}  // namespace rollcall::viz
+}  // namespace rollcall::viz::write_file_test

@@ -3,7 +3,7 @@
 #include "tests/catch.h"
 #include "viz/base/xml_text.h"
 
-namespace rollcall::viz {
+namespace rollcall::viz::junit_test {
 
 TEST_CASE("a file's classname is its path in dots") {
   CHECK(junit_classname("scenarios/ddp/uneven.json") == "scenarios.ddp.uneven");
@@ -18,4 +18,4 @@ TEST_CASE("XML holds no character that it forbids") {
   CHECK(xml_text("\xff\xc3\xa9\xef\xbf\xbe") == "\xef\xbf\xbd\xc3\xa9");
 }
 
-}  // namespace rollcall::viz
+}  // namespace rollcall::viz::junit_test

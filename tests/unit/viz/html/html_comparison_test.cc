@@ -8,7 +8,7 @@
 #include "tests/unit/viz/sample_reports.h"
 #include "viz/rows/merged_runs.h"
 
-namespace rollcall::viz {
+namespace rollcall::viz::html_comparison_test {
 
 namespace {
 using samples::record;
@@ -90,4 +90,4 @@ TEST_CASE("merged, the second run's ranks follow the first one's") {
   CHECK(merged.of(5).waits_for == RankSet{4});
 }
 
-}  // namespace rollcall::viz
+}  // namespace rollcall::viz::html_comparison_test

@@ -9,7 +9,7 @@
 #include "tests/unit/viz/recorded_calls.h"
 #include "tests/unit/viz/sample_reports.h"
 
-namespace rollcall::viz {
+namespace rollcall::viz::html_report_test {
 
 namespace {
 
@@ -141,4 +141,4 @@ TEST_CASE("a page of 64 ranks with 200 calls each has less than 300 kB") {
   CHECK(html == page(report));
 }
 
-}  // namespace rollcall::viz
+}  // namespace rollcall::viz::html_report_test

@@ -1,7 +1,7 @@
 #include "viz/html/markup.h"
 #include "tests/catch.h"
 
-namespace rollcall::viz {
+namespace rollcall::viz::markup_test {
 
 namespace {
 
@@ -42,4 +42,4 @@ TEST_CASE("a clipped text counts characters, not bytes") {
   CHECK(clipped("\u00e4\u00f6\u00fc!", 3) == "\u00e4\u00f6\u2026");
 }
 
-}  // namespace rollcall::viz
+}  // namespace rollcall::viz::markup_test

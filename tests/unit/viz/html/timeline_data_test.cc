@@ -6,7 +6,7 @@
 #include "tests/unit/viz/recorded_calls.h"
 #include "tests/unit/viz/sample_reports.h"
 
-namespace rollcall::viz {
+namespace rollcall::viz::timeline_data_test {
 
 namespace {
 
@@ -153,4 +153,4 @@ TEST_CASE("names in a timeline are cut and harmless") {
   CHECK(label.size() < 500);
 }
 
-}  // namespace rollcall::viz
+}  // namespace rollcall::viz::timeline_data_test

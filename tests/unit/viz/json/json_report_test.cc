@@ -7,7 +7,7 @@
 #include "tests/catch.h"
 #include "tests/unit/viz/sample_reports.h"
 
-namespace rollcall::viz {
+namespace rollcall::viz::json_report_test {
 
 namespace {
 
@@ -184,4 +184,4 @@ TEST_CASE("a message's other end and its tag are in the report, and read back fr
   CHECK(finding_of(again->verdict)->at->call.tag == 7);
 }
 
-}  // namespace rollcall::viz
+}  // namespace rollcall::viz::json_report_test

@@ -7,7 +7,7 @@
 #include "sim/report/verdict.h"
 #include "tests/catch.h"
 
-namespace rollcall::viz {
+namespace rollcall::viz::explanations_test {
 namespace {
 
 // True for an explanation of a kind of finding, of a verdict or of a recording.
@@ -89,4 +89,4 @@ TEST_CASE("an older word is explained by the newer one") {
 
 TEST_CASE("an unknown word has no explanation") { CHECK(find_explanation("dedlock") == nullptr); }
 
-}  // namespace rollcall::viz
+}  // namespace rollcall::viz::explanations_test

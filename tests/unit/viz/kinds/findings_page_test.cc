@@ -2,7 +2,7 @@
 
 #include "tests/catch.h"
 
-namespace rollcall::viz {
+namespace rollcall::viz::findings_page_test {
 
 TEST_CASE("the page of findings is read section by section") {
   const std::vector<Explanation> found = read_findings(R"(# Findings
@@ -55,4 +55,4 @@ show.
   CHECK(found[1].reports.empty());
 }
 
-}  // namespace rollcall::viz
+}  // namespace rollcall::viz::findings_page_test

@@ -7,7 +7,7 @@
 #include "tests/unit/viz/sample_reports.h"
 #include "viz/rows/message_pairs.h"
 
-namespace rollcall::viz {
+namespace rollcall::viz::call_sequences_test {
 
 namespace {
 
@@ -262,4 +262,4 @@ TEST_CASE("without a timeline there are no sequences of calls") {
   CHECK(call_sequences(samples::missing_rank(4)).rows == 0);
 }
 
-}  // namespace rollcall::viz
+}  // namespace rollcall::viz::call_sequences_test

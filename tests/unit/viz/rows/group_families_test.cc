@@ -1,7 +1,7 @@
 #include "viz/rows/group_families.h"
 #include "tests/catch.h"
 
-namespace rollcall::viz {
+namespace rollcall::viz::group_families_test {
 
 namespace {
 
@@ -36,4 +36,4 @@ TEST_CASE("names that are nothing but numbers are no family") {
   CHECK(families.of("1") == "1");
 }
 
-}  // namespace rollcall::viz
+}  // namespace rollcall::viz::group_families_test

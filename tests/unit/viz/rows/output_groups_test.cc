@@ -1,7 +1,7 @@
 #include "viz/rows/output_groups.h"
 #include "tests/catch.h"
 
-namespace rollcall::viz {
+namespace rollcall::viz::output_groups_test {
 
 namespace {
 
@@ -41,4 +41,4 @@ TEST_CASE("a warning does not fold with a printed line of the same text") {
 
 TEST_CASE("no output has no groups") { CHECK(group_output({}).empty()); }
 
-}  // namespace rollcall::viz
+}  // namespace rollcall::viz::output_groups_test

@@ -3,7 +3,7 @@
 #include "tests/catch.h"
 #include "tests/unit/viz/sample_reports.h"
 
-namespace rollcall::viz {
+namespace rollcall::viz::phrases_test {
 
 TEST_CASE("a duration is told in the unit that suits it") {
   CHECK(duration_phrase(0) == "0 ns");
@@ -60,4 +60,4 @@ TEST_CASE("every state of a rank reads as a sentence") {
         "waiting in all_reduce #5 (float32 x 1, SUM) at uneven_inputs.json:14:11, for rank 0");
 }
 
-}  // namespace rollcall::viz
+}  // namespace rollcall::viz::phrases_test

@@ -3,7 +3,7 @@
 #include "tests/catch.h"
 #include "tests/unit/viz/sample_reports.h"
 
-namespace rollcall::viz {
+namespace rollcall::viz::shadow_pairs_test {
 
 namespace {
 
@@ -97,4 +97,4 @@ TEST_CASE("calls that look alike and do not belong together are marked where tha
   CHECK(pairs->rows[*pairs->first_difference].seq == 2);
 }
 
-}  // namespace rollcall::viz
+}  // namespace rollcall::viz::shadow_pairs_test

@@ -7,7 +7,7 @@
 #include "tests/unit/viz/sample_reports.h"
 #include "viz/html/wait_graph_svg.h"
 
-namespace rollcall::viz {
+namespace rollcall::viz::wait_graph_test {
 
 namespace {
 
@@ -151,4 +151,4 @@ TEST_CASE("a receive from anyone is drawn dashed") {
   CHECK(svg(wait_graph(report)).find("stroke-dasharray") == std::string::npos);
 }
 
-}  // namespace rollcall::viz
+}  // namespace rollcall::viz::wait_graph_test

@@ -7,7 +7,7 @@
 #include "viz/rows/source_rows.h"
 #include "viz/rows/verdict_parts.h"
 
-namespace rollcall::viz {
+namespace rollcall::viz::text_report_test {
 
 namespace {
 
@@ -341,4 +341,4 @@ TEST_CASE("what was done to a tensor too early is said, with names in quotes") {
   CHECK(tensors_title(FindingKind::stale_shard) == "Values");
 }
 
-}  // namespace rollcall::viz
+}  // namespace rollcall::viz::text_report_test

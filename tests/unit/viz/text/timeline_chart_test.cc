@@ -4,7 +4,7 @@
 #include "tests/unit/viz/sample_reports.h"
 #include "viz/rows/rank_profile.h"
 
-namespace rollcall::viz {
+namespace rollcall::viz::timeline_chart_test {
 
 namespace {
 
@@ -142,4 +142,4 @@ TEST_CASE("communication behind computing is hidden, not exposed", "[profile]") 
   CHECK(profile.compute + profile.exposed() + profile.rest == 10);
 }
 
-}  // namespace rollcall::viz
+}  // namespace rollcall::viz::timeline_chart_test

@@ -14,7 +14,7 @@
 #include "tests/catch.h"
 #include "tests/unit/viz/sample_reports.h"
 
-namespace rollcall::viz {
+namespace rollcall::viz::chrome_trace_test {
 
 namespace {
 
@@ -346,4 +346,4 @@ TEST_CASE("names with quotes, control characters and broken UTF-8 leave the trac
   CHECK(slices[0]["args"]["label"] == "back\\slash");
 }
 
-}  // namespace rollcall::viz
+}  // namespace rollcall::viz::chrome_trace_test

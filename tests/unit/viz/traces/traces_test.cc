@@ -19,7 +19,7 @@
 #include "viz/traces/kineto_trace.h"
 #include "viz/traces/perfetto_trace.h"
 
-namespace rollcall::viz {
+namespace rollcall::viz::traces_test {
 
 namespace {
 
@@ -266,4 +266,4 @@ TEST_CASE("gzip of nothing is a file, and a sink that fails shows", "[trace]") {
   CHECK_FALSE(lost.good());
 }
 
-}  // namespace rollcall::viz
+}  // namespace rollcall::viz::traces_test
