@@ -258,7 +258,9 @@ std::string beginning_of(const std::string& path) {
   if (!fs::is_regular_file(path, missing)) {
     return {};  // reading from a pipe would consume its bytes
   }
-  std::string start(sniffed_bytes, '\0');
+  // Most files are small, and fresh memory is dear. Those of /proc say that they are empty.
+  const std::uintmax_t size = std::max<std::uintmax_t>(fs::file_size(path, missing), 4096);
+  std::string start(static_cast<std::size_t>(std::min<std::uintmax_t>(size, sniffed_bytes)), '\0');
   std::ifstream file(path, std::ios::binary);
   file.read(start.data(), static_cast<std::streamsize>(start.size()));
   start.resize(static_cast<std::size_t>(file.gcount()));
