@@ -150,6 +150,8 @@ class Engine final : public Backend, private Streams, private Observer {
   [[gnu::noinline]] bool has_its_fate(Rank member, const check::Slot& slot) const;
   [[noreturn, gnu::noinline]] static void interrupt_closed();
   void block(GroupId group, Rank member, check::Slot& slot);
+  void block_watched(GroupId group, Rank member, check::Slot& slot);
+  void begin_wait(GroupId group, Rank member, check::Slot& slot);
   [[noreturn]] static void interrupt(const Interruption& interruption);
 
   DeviceQueue& running_device();

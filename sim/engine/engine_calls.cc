@@ -275,17 +275,28 @@ bool Engine::raises_late(Rank member, const Slot& slot) const {
 }
 
 inline void Engine::block(GroupId group, Rank member, Slot& slot) {
+  if (messages_.causes() != nullptr) [[unlikely]] {
+    return block_watched(group, member, slot);
+  }
+  begin_wait(group, member, slot);
+  suspend_rank(slot.tensors[static_cast<std::size_t>(member)]);
+}
+
+// The running rank's status from now on: it waits in the slot.
+inline void Engine::begin_wait(GroupId group, Rank member, Slot& slot) {
   const Rank rank = run_.scheduler->running();
   run_.status_of(rank).wait_in(group, member, slot.seq);
   slot.waiters.push_back(rank);
+}
+
+// The same for a run whose causes are noted. The slot may be gone when the wait is over.
+void Engine::block_watched(GroupId group, Rank member, Slot& slot) {
   const std::int64_t seq = slot.seq;
-  const OpKind kind = slot.reference.kind;
-  const Rank root = slot.reference.root;
+  const bool gets_result =
+      row_of(slot.reference.kind).root != Root::destination || slot.reference.root == member;
+  begin_wait(group, member, slot);
   suspend_rank(slot.tensors[static_cast<std::size_t>(member)]);
-  if (messages_.causes() != nullptr) [[unlikely]] {
-    messages_.causes()->waited_for_call(rank, {group, seq},
-                                        row_of(kind).root != Root::destination || root == member);
-  }
+  messages_.causes()->waited_for_call(run_.scheduler->running(), {group, seq}, gets_result);
 }
 
 // Parks the running rank, whose status says what it waits for. Returns when the wait has completed; throws if

@@ -71,9 +71,7 @@ struct Run {
   template <typename... T>
   void learned(Rank rank, const T&... what) const {
     if (learner != nullptr) [[unlikely]] {
-      Encoder encoder;
-      (encoder(what), ...);
-      learner->learned(rank, encoder.bytes);
+      tell_learner(rank, what...);
     }
   }
 
@@ -105,6 +103,15 @@ struct Run {
   std::optional<TimelineRecorder> recorder{};
   EventQueue<RunEvent> events{};
   Time now = 0;
+
+ private:
+  // Out of line: the paths that every call takes have no room for it.
+  template <typename... T>
+  [[gnu::noinline]] void tell_learner(Rank rank, const T&... what) const {
+    Encoder encoder;
+    (encoder(what), ...);
+    learner->learned(rank, encoder.bytes);
+  }
 };
 
 }  // namespace rollcall::sim
