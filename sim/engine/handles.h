@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <vector>
 
 #include "sim/base/encoding.h"
@@ -45,6 +44,7 @@ class Handles {
     if (handles_.size() == most) {
       return;
     }
+    handles_.reserve(most);  // addresses stay; memory that is not used costs nothing
     Lane& lane = lane_for(work);
     expects(lane.last < work.seq(), "a member's calls are numbered upwards");
     lane.last = work.seq();
@@ -127,7 +127,7 @@ class Handles {
   }
 
   std::vector<std::vector<Lanes>> members_;  // by group and member
-  std::deque<Handle> handles_;               // in the order of calls; addresses are stable
+  std::vector<Handle> handles_;              // in the order of calls
 };
 
 }  // namespace rollcall::sim
