@@ -75,8 +75,9 @@ Work collective_of(OpKind kind, const ScriptCall& call, const ProcessGroup& grou
       .root = call.root.value_or(0),
       .options = {parse_reduce_op(call.reduce_op).value_or(ReduceOp::sum), group, true, call.factor},
       .splits = &splits};
-  if (const Device device = device_of(call); !has_tensor(kind) && device != this_rank().device) {
-    arguments.device_ids = {device.index};
+  const Device device = device_of(call);
+  if (!has_tensor(kind) && device != this_rank().device) {
+    arguments.device_ids = {&device.index, 1};
   }
   if (row.given == Tensors::one) {
     arguments.input = &first_of(tensors.given, call);

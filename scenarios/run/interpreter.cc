@@ -84,7 +84,7 @@ class Interpreter {
   }
 
   void operator()(const action::Wait& wait) {
-    const StreamScope stream(frame_.stream(wait.stream));
+    const NamedStreamScope stream(frame_, wait.stream);
     const std::vector<Work>& works = frame_.issued_works(wait.work);
     if (std::ranges::any_of(works, &Work::is_nothing)) {
       throw Error("AttributeError", "'NoneType' object has no attribute 'wait'");
@@ -151,19 +151,19 @@ class Interpreter {
                                         .kind = launch.kind});
     }
     kernel.duration = frame_.with_jitter(kernel.duration, launch.jitter);
-    const StreamScope stream(frame_.stream(launch.stream));
+    const NamedStreamScope stream(frame_, launch.stream);
     launch_kernel(kernel);
   }
 
   void operator()(const action::RecordEvent& record) {
-    const StreamScope stream(frame_.stream(record.stream));
+    const NamedStreamScope stream(frame_, record.stream);
     frame_.events[record.event].record();
     frame_.stream_order().record(record.event, current_stream());
   }
 
   // An event that was not recorded is complete, as in CUDA.
   void operator()(const action::WaitEvent& wait) {
-    const StreamScope stream(frame_.stream(wait.stream));
+    const NamedStreamScope stream(frame_, wait.stream);
     frame_.events[wait.event].wait();
     frame_.stream_order().await_event(wait.event, current_stream());
   }
@@ -175,7 +175,7 @@ class Interpreter {
       const StreamScope scope(awaited);
       event.record();
     }
-    const StreamScope stream(frame_.stream(wait.stream));
+    const NamedStreamScope stream(frame_, wait.stream);
     event.wait();
     frame_.stream_order().await_stream(awaited, current_stream());
   }

@@ -236,4 +236,17 @@ class LabelScope {
   std::optional<Scope> scope_;
 };
 
+// Enters the stream that a statement names, if it names one, for the lifetime of the object.
+class NamedStreamScope {
+ public:
+  NamedStreamScope(RankFrame& frame, SlotIndex stream) {
+    if (stream != no_slot) {
+      scope_.emplace(frame.stream(stream));
+    }
+  }
+
+ private:
+  std::optional<StreamScope> scope_;
+};
+
 }  // namespace rollcall::scenario

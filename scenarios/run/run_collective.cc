@@ -15,53 +15,52 @@
 namespace rollcall::scenario {
 namespace {
 
+const TensorList nothing;  // where only the root gives a list
+
 // One call in progress.
 class CollectiveRun {
  public:
   CollectiveRun(RankFrame& frame, const Collective& call, Site site, bool async)
-      : frame_(frame), call_(call), site_(site), async_(async), group_(frame.group(call.group)) {
-    if (!has_tensor(call.kind) || !group_.is_member()) {
-      return;
-    }
-    if (!call.tensor.scratch && call.tensor.value) {
-      frame.touch({call.tensor.slot}, Observation::Access::write, site);
-    } else if (frame.has_uses()) {
-      frame.touch(call.functional ? read_now() : use_of_tensor());
-    }
-    if (call.output != no_slot && !call.functional && frame.has_uses()) {
-      frame.touch(use_of_output());
+      : frame_(frame),
+        call_(call),
+        row_(row_of(call.kind)),
+        site_(site),
+        async_(async),
+        group_(frame.group(call.group)) {
+    if (frame.has_uses()) [[unlikely]] {
+      touch_tensors();
     }
   }
 
   Work issue() {
-    const OpRow& row = row_of(call_.kind);
-    CollectiveArguments arguments;
-    arguments.options = {.op = call_.reduce, .group = group_, .async_op = async_, .factor = factor()};
-    if (row.given == Tensors::none) {
-      arguments.device_ids = device_ids();
+    const double times = factor();
+    CollectiveArguments arguments{
+        .options = {.op = call_.reduce, .group = group_, .async_op = async_, .factor = times}};
+    if (row_.given == Tensors::none) {
+      const std::vector<std::int16_t> devices = device_ids();
+      arguments.device_ids = devices;
       return call_collective(call_.kind, arguments, site_);
     }
-    if (row.root != Root::none) {
+    if (row_.root != Root::none) {
       arguments.root = root();
     }
-    SplitSizes splits;
+    std::optional<SplitSizes> splits;
     if (call_.splits != none) {
-      splits = split_sizes();
-      arguments.splits = &splits;
-      tensor_ = &frame_.make(call_.tensor, sum(splits.input));
+      arguments.splits = &splits.emplace(split_sizes());
+      tensor_ = &frame_.make(call_.tensor, sum(splits->input));
     }
-    if (row.given == Tensors::one) {
+    if (row_.given == Tensors::one) {
       arguments.input = call_.functional && works_in_place(call_.kind) ? &copied() : &tensor();
     } else {
       arguments.inputs =
-          row.root == Root::none || is_root() ? &parts(is_filled() ? received() : model()) : &nothing_;
+          row_.root == Root::none || is_root() ? &parts(is_filled() ? received() : model()) : &nothing;
     }
     if (is_filled()) {
       arguments.output = &received();
-    } else if (row.filled == Tensors::one && (row.root == Root::none || is_root())) {
-      arguments.output = &output(call_.splits == none ? output_numel(row) : sum(splits.output));
+    } else if (row_.filled == Tensors::one && (row_.root == Root::none || is_root())) {
+      arguments.output = &output(call_.splits == none ? output_numel() : sum(splits->output));
     } else if (fills_list(call_.kind)) {
-      arguments.outputs = row.root == Root::none || is_root() ? &output_list(model()) : &nothing_;
+      arguments.outputs = row_.root == Root::none || is_root() ? &output_list(model()) : &nothing;
     }
     return call_collective(call_.kind, arguments, site_);
   }
@@ -71,9 +70,9 @@ class CollectiveRun {
     if (call_.kind == OpKind::all_reduce) {
       manager.all_reduce(tensor(), call_.reduce);
     } else if (call_.kind == OpKind::all_gather_into_tensor) {
-      manager.all_gather_into_tensor(output(output_numel(row_of(call_.kind))), tensor());
+      manager.all_gather_into_tensor(output(output_numel()), tensor());
     } else {
-      manager.reduce_scatter_tensor(output(output_numel(row_of(call_.kind))), tensor(), call_.reduce);
+      manager.reduce_scatter_tensor(output(output_numel()), tensor(), call_.reduce);
     }
   }
 
@@ -103,6 +102,21 @@ class CollectiveRun {
   }
 
  private:
+  // Reports tensors that another call may still work on.
+  [[gnu::noinline]] void touch_tensors() {
+    if (!has_tensor(call_.kind) || !group_.is_member()) {
+      return;
+    }
+    if (!call_.tensor.scratch && call_.tensor.value) {
+      frame_.touch({call_.tensor.slot}, Observation::Access::write, site_);
+    } else {
+      frame_.touch(call_.functional ? read_now() : use_of_tensor());
+    }
+    if (call_.output != no_slot && !call_.functional) {
+      frame_.touch(use_of_output());
+    }
+  }
+
   bool writes_tensor() const {
     return call_.output == no_slot && !(call_.kind == OpKind::broadcast && is_root());  // in place
   }
@@ -140,7 +154,7 @@ class CollectiveRun {
   }
 
   // True if the call fills the statement's tensor, which it does if only the root gives tensors.
-  bool is_filled() const { return row_of(call_.kind).given == Tensors::per_member_on_root; }
+  bool is_filled() const { return row_.given == Tensors::per_member_on_root; }
 
   SplitSizes split_sizes() {
     SplitSizes sizes;
@@ -168,12 +182,12 @@ class CollectiveRun {
   }
 
   // The number of elements of the one tensor that holds the result.
-  std::int64_t output_numel(const OpRow& row) {
+  std::int64_t output_numel() {
     const std::int64_t numel = model().numel();
-    if (row.sizes == Sizes::gathered) {
+    if (row_.sizes == Sizes::gathered) {
       return numel * size();
     }
-    const bool is_divided = row.sizes == Sizes::divided && !gives_list(call_.kind);
+    const bool is_divided = row_.sizes == Sizes::divided && !gives_list(call_.kind);
     return is_divided ? numel / std::max<std::int64_t>(size(), 1) : numel;
   }
 
@@ -182,7 +196,7 @@ class CollectiveRun {
   // The given tensor, made at first use.
   Tensor& tensor() {
     if (tensor_ == nullptr) {
-      const Sizes sizes = row_of(call_.kind).sizes;
+      const Sizes sizes = row_.sizes;
       const bool is_divided =
           !gives_list(call_.kind) && (sizes == Sizes::divided || sizes == Sizes::exchanged);
       tensor_ = &frame_.make(call_.tensor, is_divided ? std::max<std::int64_t>(size(), 1) : 1);
@@ -247,18 +261,18 @@ class CollectiveRun {
 
   RankFrame& frame_;
   const Collective& call_;
+  const OpRow& row_;
   Site site_;
   bool async_;
   ProcessGroup group_;
   Tensor* tensor_ = nullptr;
-  const TensorList nothing_;
 };
 
 }  // namespace
 
 void run_collective(RankFrame& frame, const Collective& call, Site site, std::vector<Work>* unfinished) {
   const LabelScope scope(frame, call.label);
-  const StreamScope stream(frame.stream(call.stream));
+  const NamedStreamScope stream(frame, call.stream);
   // In a barrier, the host waits on nccl, too.
   const bool blocks = frame.calls_block() || call.kind == OpKind::barrier;
   const bool defers = unfinished != nullptr && !call.async_op && blocks;

@@ -59,7 +59,7 @@ void note_use(RankFrame& frame, const TensorUse& use, const Work& work, bool is_
 
 void run_message(RankFrame& frame, const MessageCall& call, Site site, std::vector<Work>* unfinished) {
   const LabelScope scope(frame, call.label);
-  const StreamScope stream(frame.stream(call.stream));
+  const NamedStreamScope stream(frame, call.stream);
   const std::optional<Rank> peer = peer_of(frame, call.peer);
   const TensorUse use = use_of(call, call.blocks ? no_slot : call.work, site,
                                peer ? frame.queue_of(frame.group(call.group), *peer) : std::nullopt);
@@ -115,7 +115,7 @@ void note_batch(RankFrame& frame, std::span<const MessageCall> calls, const std:
 
 void run_batch(RankFrame& frame, const MessageBatch& batch, Site site) {
   const LabelScope scope(frame, batch.label);
-  const StreamScope stream(frame.stream(batch.stream));
+  const NamedStreamScope stream(frame, batch.stream);
   const auto calls = std::span(frame.program().messages).subspan(batch.first, batch.count);
   std::vector<PointToPoint> messages;
   std::vector<TensorUse> uses;

@@ -102,6 +102,7 @@ template <typename Options>
   count_shadow_call(self);
   Storage* const storage = tensor.storage();
   const Reduction reduction = reduction_of(options);
+  const GroupId id = group.id();  // may raise, and after that nothing does: otherwise the Op is cleared first
   Op op{.kind = kind,
         .dtype = storage->dtype,
         .reduce = reduction.op,
@@ -109,7 +110,7 @@ template <typename Options>
         .shadow = self.shadowing,
         .stream = self.stream,
         .device = storage->device,
-        .group = group.id(),
+        .group = id,
         .rank = group.rank(),
         .scope = self.scope,
         .numel = storage->numel,
@@ -491,7 +492,7 @@ Work barrier(const BarrierOptions& options, Site site) {
 
 namespace {
 
-// Out of line, because it is rare and its frame is large.
+// Out of line, because their frames are large.
 [[gnu::noinline]] Work exchange_parts(const CollectiveArguments& a, const CollectiveOptions& options,
                                       Site site) {
   AllToAllOptions parts{.group = options.group, .async_op = options.async_op};
@@ -500,6 +501,11 @@ namespace {
     parts.input_split_sizes = a.splits->input;
   }
   return all_to_all_single(*a.output, *a.input, parts, site);
+}
+
+[[gnu::noinline]] Work run_barrier(const CollectiveArguments& a, const CollectiveOptions& options,
+                                   Site site) {
+  return barrier({options.group, options.async_op, {a.device_ids.begin(), a.device_ids.end()}}, site);
 }
 
 }  // namespace
@@ -534,7 +540,7 @@ Work call_collective(OpKind kind, const CollectiveArguments& a, Site site) {
     case OpKind::all_to_all_single:
       return exchange_parts(a, options, site);
     case OpKind::barrier:
-      return barrier({options.group, options.async_op, a.device_ids}, site);
+      return run_barrier(a, options, site);
     default:
       expects(false, "only collectives are called by their kind");
       return {};

@@ -8,6 +8,7 @@
 // must be waited for before the tensors are read.
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -113,7 +114,7 @@ struct CollectiveArguments {
   Rank root = 0;  // global
   ReduceOptions options{};
   const SplitSizes* splits = nullptr;
-  std::vector<std::int16_t> device_ids{};  // of a barrier
+  std::span<const std::int16_t> device_ids{};  // of a barrier
 };
 // Calls the function above for `kind`.
 Work call_collective(OpKind kind, const CollectiveArguments& arguments, Site site = Site::here());
