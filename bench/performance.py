@@ -114,6 +114,16 @@ class Bench:
         usage = median_usage(15, self.rollcall, "run", "-q", four)
         yield Row("`rollcall run` of 4 ranks, whole process", "20 ms", f"{usage.cpu * 1e3:.0f} ms", usage.cpu < 0.02)
 
+    def many_ranks(self):
+        """The bar is a page of stack for each rank, and half of one for all else: a second page would show."""
+        count = 100000
+        many = self.scenario("many", {"world_size": count, "backend": "gloo",
+                                      "program": [{"repeat": 10, "do": [{"all_reduce": {}}]}]})
+        usage = median_usage(3, self.rollcall, "run", "-q", many)
+        memory = usage.memory * 2**20 / count
+        yield Row(f"`rollcall run` of {count:,} ranks x 10 collectives, memory", "6 KiB per rank",
+                  f"{memory / 1024:.1f} KiB per rank, {usage.cpu:.1f} s", memory < 6 * 1024)
+
     def reading(self):
         calls = [{"all_reduce": {"numel": 1000 + i % 7, "label": f"layer{i % 50}.weight"}} for i in range(26000)]
         text = json.dumps(calls)
@@ -186,8 +196,8 @@ class Bench:
 
 
 # Reading is last: its text stays in this process, and a child's peak begins with its parent's.
-SUBJECTS = ("engine", "in_flight", "messages", "startup", "training", "traces", "diagnosis", "judging", "testing",
-            "instructions", "reading")
+SUBJECTS = ("engine", "in_flight", "messages", "startup", "many_ranks", "training", "traces", "diagnosis", "judging",
+            "testing", "instructions", "reading")
 
 
 def machine():

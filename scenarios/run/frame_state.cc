@@ -43,8 +43,9 @@ bool is_plain(const Program& program) {
          std::ranges::all_of(program.code, [](const Instruction& each) { return is_plain(each.action); });
 }
 
-void RankFrame::rest(Address at) {
-  if (!compares_states_ || !may_wait(program_.code[at].action)) {
+// Out of line: every waiting rank has its caller's frame on its stack.
+[[gnu::noinline]] void RankFrame::pass_on_state(Address at) {
+  if (!may_wait(program_.code[at].action)) {
     return;
   }
   Observer& observer = this_rank().backend->observer();

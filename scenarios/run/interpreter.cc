@@ -456,6 +456,12 @@ struct KeepWatched {
   ~KeepWatched() { watched.keep(frame); }
 };
 
+// Out of line, as everything that a rank does not do while it waits: run_rank's frame is on the stack of every waiting
+// rank, and with all frames that follow it fits a page (docs/decisions/0006-stacks.md).
+[[gnu::noinline]] void report_failure(const CheckFailure& failure) {
+  this_rank().backend->observer().observe(failure.observation());
+}
+
 }  // namespace
 
 void run_rank(const Scenario& scenario, Rank rank, RunState& state) {
@@ -467,7 +473,7 @@ void run_rank(const Scenario& scenario, Rank rank, RunState& state) {
   } catch (const ProgramExit&) {
     // The rank is done, and its process exits like any other that reaches its end.
   } catch (const CheckFailure& failure) {
-    this_rank().backend->observer().observe(failure.observation());  // no `try` of the program caught it
+    report_failure(failure);  // no `try` of the program caught it
     throw;
   } catch (Error& error) {
     error.set_site(frame.raised_at);  // the statement's place, not that of a call inside it

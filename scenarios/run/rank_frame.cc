@@ -391,7 +391,7 @@ const std::string& RankFrame::name_of(Stream stream) const {
                                  : program_.streams[static_cast<std::size_t>(found - streams_.begin())];
 }
 
-void RankFrame::construct_objects() {
+[[gnu::noinline]] void RankFrame::construct_objects() {
   for (const ObjectSpec& object : program_.objects) {
     parallel_.push_back(make_parallel_object(*this, object));
   }

@@ -118,7 +118,11 @@ class RankFrame {
 
   // Called before a statement, at `at`, that may wait for others. If states of runs are compared, passes on what the
   // rank holds.
-  void rest(Address at);
+  void rest(Address at) {
+    if (compares_states_) [[unlikely]] {
+      pass_on_state(at);
+    }
+  }
 
   // Notes what this rank contributes to a reduction into a named tensor, its next call on this group.
   void contribute(SlotIndex tensor, const ProcessGroup& group, double value);
@@ -196,6 +200,7 @@ class RankFrame {
   void let_go(std::span<const Work> works);
   const std::string& name_of(TensorKey tensor) const;
   const std::string& name_of(Stream stream) const;
+  void pass_on_state(Address at);
   std::string held(Address at) const;
 
   const Scenario& scenario_;

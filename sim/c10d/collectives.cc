@@ -492,60 +492,82 @@ Work barrier(const BarrierOptions& options, Site site) {
 
 namespace {
 
-// Out of line, because their frames are large.
-[[gnu::noinline]] Work exchange_parts(const CollectiveArguments& a, const CollectiveOptions& options,
-                                      Site site) {
-  AllToAllOptions parts{.group = options.group, .async_op = options.async_op};
-  if (a.splits != nullptr) {
-    parts.output_split_sizes = a.splits->output;
-    parts.input_split_sizes = a.splits->input;
-  }
-  return all_to_all_single(*a.output, *a.input, parts, site);
-}
+using Call = Work (*)(const CollectiveArguments& arguments, Site site);
 
-[[gnu::noinline]] Work run_barrier(const CollectiveArguments& a, const CollectiveOptions& options,
-                                   Site site) {
-  return barrier({options.group, options.async_op, {a.device_ids.begin(), a.device_ids.end()}}, site);
+CollectiveOptions options_of(const CollectiveArguments& a) { return {a.options.group, a.options.async_op}; }
+
+// A function for each kind, because a waiting rank has the whole frame of its caller on its stack.
+Call call_of(OpKind kind) {
+  switch (kind) {
+    case OpKind::all_reduce:
+      return [](const CollectiveArguments& a, Site site) { return all_reduce(*a.input, a.options, site); };
+    case OpKind::all_reduce_coalesced:
+      return [](const CollectiveArguments& a, Site site) {
+        return all_reduce_coalesced(*a.inputs, a.options, site);
+      };
+    case OpKind::broadcast:
+      return [](const CollectiveArguments& a, Site site) {
+        return broadcast(*a.input, a.root, options_of(a), site);
+      };
+    case OpKind::reduce:
+      return
+          [](const CollectiveArguments& a, Site site) { return reduce(*a.input, a.root, a.options, site); };
+    case OpKind::all_gather:
+      return [](const CollectiveArguments& a, Site site) {
+        return all_gather(*a.outputs, *a.input, options_of(a), site);
+      };
+    case OpKind::all_gather_into_tensor:
+      return [](const CollectiveArguments& a, Site site) {
+        return all_gather_into_tensor(*a.output, *a.input, options_of(a), site);
+      };
+    case OpKind::gather:
+      return [](const CollectiveArguments& a, Site site) {
+        return gather(*a.input, *a.outputs, a.root, options_of(a), site);
+      };
+    case OpKind::gather_single:
+      return [](const CollectiveArguments& a, Site site) {
+        return gather_single(*a.input, a.output == nullptr ? Tensor() : *a.output, a.root, options_of(a),
+                             site);
+      };
+    case OpKind::scatter:
+      return [](const CollectiveArguments& a, Site site) {
+        return scatter(*a.output, *a.inputs, a.root, options_of(a), site);
+      };
+    case OpKind::reduce_scatter:
+      return [](const CollectiveArguments& a, Site site) {
+        return reduce_scatter(*a.output, *a.inputs, a.options, site);
+      };
+    case OpKind::reduce_scatter_tensor:
+      return [](const CollectiveArguments& a, Site site) {
+        return reduce_scatter_tensor(*a.output, *a.input, a.options, site);
+      };
+    case OpKind::all_to_all:
+      return [](const CollectiveArguments& a, Site site) {
+        return all_to_all(*a.outputs, *a.inputs, options_of(a), site);
+      };
+    case OpKind::all_to_all_single:
+      return [](const CollectiveArguments& a, Site site) {
+        AllToAllOptions parts{.group = a.options.group, .async_op = a.options.async_op};
+        if (a.splits != nullptr) {
+          parts.output_split_sizes = a.splits->output;
+          parts.input_split_sizes = a.splits->input;
+        }
+        return all_to_all_single(*a.output, *a.input, parts, site);
+      };
+    case OpKind::barrier:
+      return [](const CollectiveArguments& a, Site site) {
+        return barrier({a.options.group, a.options.async_op, {a.device_ids.begin(), a.device_ids.end()}},
+                       site);
+      };
+    default:
+      expects(false, "only collectives are called by their kind");
+      return nullptr;
+  }
 }
 
 }  // namespace
 
-Work call_collective(OpKind kind, const CollectiveArguments& a, Site site) {
-  const CollectiveOptions options{a.options.group, a.options.async_op};
-  switch (kind) {
-    case OpKind::all_reduce:
-      return all_reduce(*a.input, a.options, site);
-    case OpKind::all_reduce_coalesced:
-      return all_reduce_coalesced(*a.inputs, a.options, site);
-    case OpKind::broadcast:
-      return broadcast(*a.input, a.root, options, site);
-    case OpKind::reduce:
-      return reduce(*a.input, a.root, a.options, site);
-    case OpKind::all_gather:
-      return all_gather(*a.outputs, *a.input, options, site);
-    case OpKind::all_gather_into_tensor:
-      return all_gather_into_tensor(*a.output, *a.input, options, site);
-    case OpKind::gather:
-      return gather(*a.input, *a.outputs, a.root, options, site);
-    case OpKind::gather_single:
-      return gather_single(*a.input, a.output == nullptr ? Tensor() : *a.output, a.root, options, site);
-    case OpKind::scatter:
-      return scatter(*a.output, *a.inputs, a.root, options, site);
-    case OpKind::reduce_scatter:
-      return reduce_scatter(*a.output, *a.inputs, a.options, site);
-    case OpKind::reduce_scatter_tensor:
-      return reduce_scatter_tensor(*a.output, *a.input, a.options, site);
-    case OpKind::all_to_all:
-      return all_to_all(*a.outputs, *a.inputs, options, site);
-    case OpKind::all_to_all_single:
-      return exchange_parts(a, options, site);
-    case OpKind::barrier:
-      return run_barrier(a, options, site);
-    default:
-      expects(false, "only collectives are called by their kind");
-      return {};
-  }
-}
+Work call_collective(OpKind kind, const CollectiveArguments& a, Site site) { return call_of(kind)(a, site); }
 
 void compute(Duration duration) {
   const RankContext& self = this_rank();
