@@ -48,7 +48,7 @@ void ModelKernels::launch(const char* name, Duration whole, double flops_each, s
 
 // Shares of consecutive parameters add up to the whole.
 Duration ModelKernels::share(Duration whole, std::size_t first, std::size_t end) const {
-  if (first == end || elements_ == 0) {
+  if (whole == 0 || first == end || elements_ == 0) {  // most models have no times
     return 0;
   }
   const auto until = [&](std::int64_t elements) {
