@@ -41,8 +41,10 @@ class CollectiveRun {
       arguments.device_ids = devices;
       return call_collective(call_.kind, arguments, site_);
     }
+    bool has_whole = true;  // on this rank: the list that is cut up, or the place for all results
     if (row_.root != Root::none) {
       arguments.root = root();
+      has_whole = arguments.root == frame_.rank();
     }
     std::optional<SplitSizes> splits;
     if (call_.splits != none) {
@@ -52,15 +54,14 @@ class CollectiveRun {
     if (row_.given == Tensors::one) {
       arguments.input = call_.functional && works_in_place(call_.kind) ? &copied() : &tensor();
     } else {
-      arguments.inputs =
-          row_.root == Root::none || is_root() ? &parts(is_filled() ? received() : model()) : &nothing;
+      arguments.inputs = has_whole ? &parts(is_filled() ? received() : model()) : &nothing;
     }
     if (is_filled()) {
       arguments.output = &received();
-    } else if (row_.filled == Tensors::one && (row_.root == Root::none || is_root())) {
+    } else if (row_.filled == Tensors::one && has_whole) {
       arguments.output = &output(call_.splits == none ? output_numel() : sum(splits->output));
     } else if (fills_list(call_.kind)) {
-      arguments.outputs = row_.root == Root::none || is_root() ? &output_list(model()) : &nothing;
+      arguments.outputs = has_whole ? &output_list(model()) : &nothing;
     }
     return call_collective(call_.kind, arguments, site_);
   }

@@ -274,6 +274,13 @@ bool Engine::raises_late(Rank member, const Slot& slot) const {
          run_.rules->raises_late(matcher.op_of(slot, member), matcher.size());
 }
 
+// The running rank's status from now on: it waits in the slot.
+inline void Engine::begin_wait(GroupId group, Rank member, Slot& slot) {
+  const Rank rank = run_.scheduler->running();
+  run_.status_of(rank).wait_in(group, member, slot.seq);
+  slot.waiters.push_back(rank);
+}
+
 inline void Engine::block(GroupId group, Rank member, Slot& slot) {
   if (messages_.causes() != nullptr) [[unlikely]] {
     return block_watched(group, member, slot);
@@ -282,14 +289,7 @@ inline void Engine::block(GroupId group, Rank member, Slot& slot) {
   suspend_rank(slot.tensors[static_cast<std::size_t>(member)]);
 }
 
-// The running rank's status from now on: it waits in the slot.
-inline void Engine::begin_wait(GroupId group, Rank member, Slot& slot) {
-  const Rank rank = run_.scheduler->running();
-  run_.status_of(rank).wait_in(group, member, slot.seq);
-  slot.waiters.push_back(rank);
-}
-
-// The same for a run whose causes are noted. The slot may be gone when the wait is over.
+// block() in a run whose causes are noted. The slot may be gone when the wait is over.
 void Engine::block_watched(GroupId group, Rank member, Slot& slot) {
   const std::int64_t seq = slot.seq;
   const bool gets_result =

@@ -424,6 +424,7 @@ TEST_CASE("no header opens a namespace for its includers", "[tidy]") {
 
 // Tests compile several files at a time, and many name their helpers alike.
 TEST_CASE("each test file has a namespace of its own name", "[tidy]") {
+  const auto opens = [](const std::string& line) { return line.starts_with("namespace rollcall"); };
   const auto is_installed = [](const Include& include) { return include.path.starts_with("rollcall/"); };
   Offences offences;
   for (const SourceFile& file : source_tree()) {
@@ -431,7 +432,6 @@ TEST_CASE("each test file has a namespace of its own name", "[tidy]") {
       continue;  // not a test, or one that is written as users write theirs
     }
     const std::string own = "::" + std::filesystem::path(file.path).stem().string() + " {";
-    const auto opens = [](const std::string& line) { return line.starts_with("namespace rollcall"); };
     const auto opened = std::ranges::find_if(file.code, opens);
     if (opened == file.code.end() || !opened->ends_with(own)) {
       offences.push_back(file.path);
