@@ -28,6 +28,11 @@ set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME rollcall)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION devel)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SHLIBDEPS ON)
+set(gloo_package libgloo-dev)
+if(ROLLCALL_OPENS_GLOO)
+  set(gloo_package libgloo0)
+  set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS ${gloo_package})  # for `rollcall real`
+endif()
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SUGGESTS "librollcall-dev, python3-pytest-rollcall")
 set(CPACK_COMPONENT_PROGRAM_DESCRIPTION
   "rollcall runs the ranks of a torch.distributed program in simulation and
@@ -42,7 +47,7 @@ libboost-context${Boost_VERSION_MAJOR}.${Boost_VERSION_MINOR}-dev | libboost-con
 if(ROLLCALL_HAS_ZSTD)
   string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", libzstd-dev")
 endif()
-set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SUGGESTS "catch2, libgloo-dev")
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SUGGESTS "catch2, ${gloo_package}")
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION
   "rollcall runs the ranks of a torch.distributed program in simulation. This
 package has what C++ programs need to do the same: headers, libraries, a

@@ -6,6 +6,7 @@
 
 #ifdef ROLLCALL_HAS_GLOO
 #include "real/gloo/gloo_backend.h"
+#include "real/gloo/gloo_library.h"
 #endif
 #include "real/nccl/nccl_backend.h"
 
@@ -13,7 +14,7 @@ namespace rollcall::real {
 namespace {
 
 #ifdef ROLLCALL_HAS_GLOO
-std::string gloo_obstacle(Rank) { return {}; }
+std::string gloo_obstacle(Rank) { return open_gloo_library(); }
 #else
 std::string gloo_obstacle(Rank) {
   return "gloo: rollcall was built without Gloo; install libgloo-dev and rebuild";

@@ -12,6 +12,7 @@
 #include <gloo/transport/tcp/device.h>
 
 #include "real/gloo/gloo_group.h"
+#include "real/gloo/gloo_library.h"
 #include "real/gloo/translate.h"
 #include "real/rank/made_groups.h"
 #include "sim/base/expects.h"
@@ -231,6 +232,9 @@ class GlooBackend final : public Backend, private Observer {
 
 }  // namespace
 
-std::unique_ptr<Backend> connect_gloo(const Seat& seat) { return std::make_unique<GlooBackend>(seat); }
+std::unique_ptr<Backend> connect_gloo(const Seat& seat) {
+  expects(open_gloo_library().empty(), "Gloo is asked for its obstacle before it is used");
+  return std::make_unique<GlooBackend>(seat);
+}
 
 }  // namespace rollcall::real

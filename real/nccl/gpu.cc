@@ -11,7 +11,7 @@
 
 #include <fmt/core.h>
 
-#include "real/nccl/shared_library.h"
+#include "real/nccl/gpu_library.h"
 #include "real/rank/recorder.h"
 #include "sim/base/error.h"
 

@@ -6,7 +6,7 @@
 
 #include <fmt/core.h>
 
-#include "real/nccl/shared_library.h"
+#include "real/nccl/gpu_library.h"
 #include "real/process/forked_work.h"
 #include "sim/base/encoding.h"
 

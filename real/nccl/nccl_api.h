@@ -8,7 +8,7 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
-#include "real/nccl/shared_library.h"
+#include "real/nccl/gpu_library.h"
 
 namespace rollcall::real {
 

@@ -128,6 +128,21 @@ TEST_CASE("without a driver the NCCL backend says so, with the code for skipped"
   CHECK(shell.rollcall("doctor").code == 0);
 }
 
+TEST_CASE("a Gloo that cannot be opened is the obstacle to a real run, and to nothing else", "[real]") {
+  const std::string library = ROLLCALL_OPENS_GLOO;
+  if (library.empty()) {
+    return;  // it is not there, or linked
+  }
+  const Shell shell;
+  shell.write(library, "this is not a library");
+  const std::string elsewhere = "env LD_LIBRARY_PATH=.";
+  CHECK(shell.rollcall("run " + shipped("uneven_inputs"), elsewhere).code == 0);
+  const Outcome outcome = shell.rollcall("real " + shipped("uneven_inputs") + " --backend gloo", elsewhere);
+  CHECK(outcome.code == 77);
+  CHECK_THAT(outcome.err, Contains("not possible here: gloo: ") && Contains("libgloo0"));
+  CHECK_THAT(shell.rollcall("doctor", elsewhere).out, Contains("--backend gloo  not possible"));
+}
+
 TEST_CASE("what compare recorded can be compared without real ranks", "[real]") {
   if (!has_gloo()) {
     return;

@@ -38,14 +38,14 @@ TEST_CASE("an interrupted real run leaves no process and no file behind", "[real
   }
   const Shell shell;
   std::filesystem::create_directories(shell.path("tmp"));
-  // A loop that no machine finishes within a second.
+  // A loop that no machine finishes within two seconds, which is more than a busy machine needs to open Gloo.
   shell.write("loop.json", R"({ "version": 1, "world_size": 2, "limits": { "ops": 1000000000000 },
                                "program": [ { "repeat": 1000000000, "do": [ { "all_reduce": {} } ] } ] })");
   for (const std::string signal : {"INT", "TERM", "HUP"}) {
     CAPTURE(signal);
     const Outcome outcome =
         shell.rollcall("real loop.json --backend gloo --deadline 60s",
-                       "TMPDIR=" + shell.path("tmp").string() + " timeout -s " + signal + " 1");
+                       "TMPDIR=" + shell.path("tmp").string() + " timeout -s " + signal + " 2");
     CHECK(outcome.err == "rollcall: interrupted\n");
     CHECK(std::filesystem::is_empty(shell.path("tmp")));
   }

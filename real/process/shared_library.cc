@@ -1,6 +1,4 @@
-#include "real/nccl/shared_library.h"
-
-#include <cstdlib>
+#include "real/process/shared_library.h"
 
 #include <dlfcn.h>
 
@@ -27,13 +25,6 @@ SharedLibrary::Symbol SharedLibrary::find(const char* symbol) const {
     throw std::runtime_error(name_ + " has no " + symbol);
   }
   return {address};
-}
-
-SharedLibrary open_gpu_library(const std::string& file) {
-  if (const char* folder = std::getenv("ROLLCALL_GPU_LIBRARIES"); folder != nullptr && *folder != 0) {
-    return SharedLibrary({std::string(folder) + "/" + file});  // from there, or not at all
-  }
-  return SharedLibrary({file, "/usr/local/cuda/lib64/" + file, "/usr/local/cuda/lib/" + file});
 }
 
 }  // namespace rollcall::real

@@ -6,7 +6,8 @@
 
 namespace rollcall::real {
 
-// A shared library that is opened when it is needed. It stays open: CUDA's libraries cannot be closed safely.
+// A shared library that is opened when it is needed. It stays open: not every library can be closed
+// safely, CUDA's cannot.
 class SharedLibrary {
  public:
   // The first of `names` that can be opened. Throws std::runtime_error, with the loader's reason.
@@ -32,9 +33,5 @@ class SharedLibrary {
   std::string name_;
   void* handle_ = nullptr;
 };
-
-// Opens a library of CUDA or NCCL: from the folder in ROLLCALL_GPU_LIBRARIES if it is set, or from the loader's usual
-// places, or from where NVIDIA's installer puts them.
-SharedLibrary open_gpu_library(const std::string& file);
 
 }  // namespace rollcall::real
