@@ -1,7 +1,5 @@
 // EvidenceBuilder's part about calls and ranks that ended abnormally.
 
-#include <algorithm>
-
 #include <fmt/core.h>
 
 #include "real/evidence/evidence_builder.h"

@@ -1,7 +1,5 @@
 // EvidenceBuilder's part about host calls: groups that the ranks make, and the store.
 
-#include <algorithm>
-
 #include <fmt/core.h>
 
 #include "real/evidence/evidence_builder.h"

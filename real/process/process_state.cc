@@ -8,7 +8,6 @@
 #include <iterator>
 #include <set>
 #include <sstream>
-#include <string_view>
 #include <vector>
 
 #include <sys/wait.h>

@@ -1,6 +1,5 @@
 #include "real/rank/greeting.h"
 
-#include <array>
 #include <exception>
 #include <fstream>
 #include <sstream>

@@ -455,7 +455,9 @@ class AbsenceJudge {
   void doubt_start(Diagnosis& diagnosis) const {
     RankSet silent;
     for (const RankOps& ops : job_.view.ranks) {
-      silent.insert(ops.ops.empty() ? RankSet{ops.dump->rank} : RankSet());
+      if (ops.ops.empty()) {
+        silent.insert(ops.dump->rank);
+      }
     }
     if (!silent.empty()) {
       const bool may_be_in_messages = silent.meets(ranks_without_messages(job_));

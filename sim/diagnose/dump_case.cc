@@ -219,8 +219,9 @@ RankSet ranks_in(const std::map<Rank, std::size_t>& node_of) {
 RankSet ranks_past(const DumpCase& job, const WaitNode& node) {
   RankSet past;
   for (const GroupMember& member : job.view.calls_of(node.group).members) {
-    const DumpOp* op = member.at(node.position);
-    past.insert(op != nullptr && op->finished ? RankSet{member.rank} : RankSet());
+    if (const DumpOp* op = member.at(node.position); op != nullptr && op->finished) {
+      past.insert(member.rank);
+    }
   }
   return past;
 }

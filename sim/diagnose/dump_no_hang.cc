@@ -214,10 +214,9 @@ std::optional<std::string> uneven_end(const DumpCase& job) {
       RankSet lacking;
       RankSet over;
       for (const GroupMember& other : group.members) {
-        const bool is_known = other.ops != nullptr && !other.collectives.empty();
-        const bool is_lacking = is_known && other.issued < last->position;
-        lacking.insert(is_lacking ? RankSet{other.rank} : RankSet());
-        over.insert(is_known && !is_lacking ? RankSet{other.rank} : RankSet());
+        if (other.ops != nullptr && !other.collectives.empty()) {
+          (other.issued < last->position ? lacking : over).insert(other.rank);
+        }
       }
       if (!lacking.empty()) {
         return fmt::format("{} is over on {}, and {} not made it: if it failed there, look at {}",

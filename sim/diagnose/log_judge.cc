@@ -158,7 +158,9 @@ RankSet beyond_another_of(const std::vector<LogFact>& facts, const RankSet& rank
       return other.second.size() < list.size() &&
              std::equal(other.second.begin(), other.second.end(), list.begin());
     });
-    beyond.insert(goes_on_after ? RankSet{rank} : RankSet());
+    if (goes_on_after) {
+      beyond.insert(rank);
+    }
   }
   return beyond;
 }

@@ -498,7 +498,9 @@ Diagnosis held_up_by_messages(const RankSet& behind, const LogFact& waiting, con
 RankSet straying_ranks(const std::vector<LogFact>& facts) {
   RankSet straying;
   for (const auto& [rank, list] : lists_in(facts)) {
-    straying.insert(departs(list) ? RankSet{rank} : RankSet());
+    if (departs(list)) {
+      straying.insert(rank);
+    }
   }
   return straying;
 }
@@ -567,7 +569,9 @@ std::optional<Diagnosis> judge_call_lists(const std::vector<LogFact>& facts) {
   RankSet ahead = by_last.rbegin()->second;
   RankSet behind;
   for (const auto& [seq, ranks] : by_last) {
-    behind.insert(seq == by_last.rbegin()->first ? RankSet() : ranks);
+    if (seq != by_last.rbegin()->first) {
+      behind.insert(ranks);
+    }
   }
   const LogFact& waiting = lists.at(ahead.first()).last();
   const RankSet silent = counts_messages ? difference(behind, waited_themselves(facts)) : behind;

@@ -188,10 +188,13 @@ std::optional<Diagnosis> judge_host_stacks(const std::vector<LogFact>& facts) {
   for (const LogFact& fact : facts) {
     if (fact.kind == Kind::stack) {
       const auto [known, is_new] = first.emplace(fact.ranks.first(), &fact);
-      if (!is_new && !is_in_one_place(*known->second, fact)) {
+      if (is_new) {
+        continue;
+      }
+      if (!is_in_one_place(*known->second, fact)) {
         return std::nullopt;  // the rank is at work
       }
-      seen_twice.insert(is_new ? RankSet() : fact.ranks);
+      seen_twice.insert(fact.ranks);
     }
   }
   std::optional<Diagnosis> diagnosis = judge_calls_of_stacks(facts);

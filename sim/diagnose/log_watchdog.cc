@@ -216,7 +216,9 @@ class WatchdogJudge {
     }
     RankSet behind;
     for (const auto& [rank, last] : enqueued) {
-      behind.insert(last < late.seq ? RankSet{rank} : RankSet());
+      if (last < late.seq) {
+        behind.insert(rank);
+      }
     }
     return behind;
   }

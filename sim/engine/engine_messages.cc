@@ -1,7 +1,5 @@
 // The engine's part about sends and receives: ranks that wait for a message, and continue when it has arrived.
 
-#include <algorithm>
-
 #include "sim/base/expects.h"
 #include "sim/engine/engine.h"
 #include "sim/gloo/gloo_transport.h"

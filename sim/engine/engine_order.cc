@@ -4,7 +4,6 @@
 // that happens meanwhile is independent of them, so delaying them changes nothing.
 
 #include <algorithm>
-#include <limits>
 #include <tuple>
 
 #include "sim/engine/engine.h"

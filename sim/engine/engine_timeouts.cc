@@ -4,12 +4,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/base/expects.h"
 #include "sim/c10d/barrier_texts.h"
 #include "sim/c10d/store.h"
 #include "sim/engine/engine.h"
 #include "sim/judge/judge.h"
-#include "sim/match/naming.h"
 #include "sim/match/wait_graph.h"
 
 namespace rollcall::sim {

@@ -8,8 +8,6 @@
 #include <string_view>
 #include <tuple>
 
-#include <fmt/core.h>
-
 #include "sim/wording/phrasing.h"
 #include "sim/wording/wording.h"
 #include "sim/wording/wording_messages.h"

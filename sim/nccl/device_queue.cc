@@ -1,7 +1,6 @@
 #include "sim/nccl/device_queue.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "sim/base/expects.h"
 #include "sim/match/slot_calls.h"

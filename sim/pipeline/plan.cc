@@ -1,6 +1,5 @@
 #include "sim/pipeline/plan.h"
 
-#include <algorithm>
 #include <array>
 
 #include <fmt/core.h>

@@ -1,7 +1,6 @@
 #include "sim/values/pickle.h"
 
 #include <bit>
-#include <cstring>
 #include <utility>
 
 #include <fmt/core.h>

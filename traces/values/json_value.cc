@@ -1,7 +1,6 @@
 #include "traces/values/json_value.h"
 
 #include <limits>
-#include <utility>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>

@@ -1,7 +1,6 @@
 #include "viz/rows/variants_table.h"
 
 #include <algorithm>
-#include <functional>
 #include <string>
 #include <utility>
 
