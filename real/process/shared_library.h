@@ -6,8 +6,8 @@
 
 namespace rollcall::real {
 
-// A shared library that is opened when it is needed. It stays open: not every library can be closed
-// safely, CUDA's cannot.
+// A shared library that is opened when it is needed. It stays open: some libraries, such as CUDA's, cannot
+// be closed safely.
 class SharedLibrary {
  public:
   // The first of `names` that can be opened. Throws std::runtime_error, with the loader's reason.
