@@ -57,10 +57,7 @@ void check_same_dtype(std::span<const Tensor> tensors, std::span<const Tensor> m
   }
 }
 
-Rank root_in(const ProcessGroup& group, Rank global, OpKind kind, const Site& site) {
-  if (group.id() == world_group) {
-    return global;
-  }
+Rank root_in_subgroup(const ProcessGroup& group, Rank global, OpKind kind, const Site& site) {
   detail::check_registered(group);
   const Rank root = group.members().rank_of(global);
   if (root < 0) {

@@ -41,9 +41,12 @@ void check_same_dtype(std::span<const Tensor> tensors, std::span<const Tensor> m
 // A tensor as a list of one.
 inline std::span<const Tensor> only(const Tensor& tensor) { return {&tensor, 1}; }
 
-// Converts a root from a global rank to a rank of the group. The world's roots are not looked up: the backend reports a
-// rank that does not exist.
-Rank root_in(const ProcessGroup& group, Rank global, OpKind kind, const Site& site);
+// Converts a root from a global rank to a rank of a group other than the world.
+Rank root_in_subgroup(const ProcessGroup& group, Rank global, OpKind kind, const Site& site);
+// The same of any group. The world's roots are not looked up: the backend reports a rank that does not exist.
+inline Rank root_in(const ProcessGroup& group, Rank global, OpKind kind, const Site& site) {
+  return group.id() == world_group ? global : root_in_subgroup(group, global, kind, site);
+}
 
 // Warns about a call on a group that the caller does not belong to.
 [[gnu::cold, gnu::noinline]] void warn_not_in_group(std::string_view function);

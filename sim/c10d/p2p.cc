@@ -17,15 +17,26 @@ constexpr Rank from_anyone = -1;
 void check_peer(OpKind kind, bool async_op, const ProcessGroup& group, std::optional<Rank> global,
                 Rank peer) {
   const RankContext& self = this_rank();
-  const bool is_gloos = self.backend->traits().has_tags && !self.torch->gloo_self_message.empty();
-  const bool is_send = kind == OpKind::send && !async_op;
-  if (peer == group.rank() && (is_send || !is_gloos)) [[unlikely]] {
-    throw ValueError(
-        fmt::format("Invalid {0} rank: {0} rank should not be the same as the rank of the current process.",
-                    kind == OpKind::send ? "destination" : "source"));
+  if (peer == group.rank()) [[unlikely]] {
+    const bool is_gloos = self.backend->traits().has_tags && !self.torch->gloo_self_message.empty();
+    const bool is_send = kind == OpKind::send && !async_op;
+    if (is_send || !is_gloos) {
+      throw ValueError(
+          fmt::format("Invalid {0} rank: {0} rank should not be the same as the rank of the current process.",
+                      kind == OpKind::send ? "destination" : "source"));
+    }
   }
   if (kind == OpKind::recv && global && peer < 0) [[unlikely]] {
     detail::refuse_peer(peer, group.size(), *self.torch);  // -1 is not "anyone" here, as it is in an Op
+  }
+}
+
+// torch's P2POp checks it.
+void check_batched(OpKind kind) {
+  if (!is_point_to_point(kind)) {
+    refuse_use(
+        "Invalid ``op``. Expected ``op`` to be of type ``torch.distributed.isend`` or "
+        "``torch.distributed.irecv``.");
   }
 }
 
@@ -33,11 +44,6 @@ Op describe_message(OpKind kind, const Tensor& tensor, std::optional<Rank> globa
                     const PointToPointOptions& options, const ProcessGroup& group, bool async_op,
                     const Site& site) {
   const RankContext& self = this_rank();
-  if (!is_point_to_point(kind)) {
-    refuse_use(
-        "Invalid ``op``. Expected ``op`` to be of type ``torch.distributed.isend`` or "
-        "``torch.distributed.irecv``.");
-  }
   check_tensor(tensor, "tensor");
   Op op;
   op.kind = kind;
@@ -140,6 +146,7 @@ std::vector<Work> batch_isend_irecv(std::span<const PointToPoint> batch, Site si
   for (const PointToPoint& message : batch) {
     const ProcessGroup& group = group_of(message.options);
     if (!stands_outside(group, message.kind == OpKind::send ? "isend" : "irecv")) {
+      check_batched(message.kind);
       ops.push_back(
           describe_message(message.kind, message.tensor, message.peer, message.options, group, true, site));
     }

@@ -186,6 +186,7 @@ class Engine final : public Backend, private Streams, private Observer {
 
   Work post(const Op& op);
   void wait_message(const Work& work);
+  void await_message(const Work& work);
   [[gnu::always_inline]] void wait_collective(const Work& work);
   void block_in(const Work& work) { work.is_point_to_point() ? wait_message(work) : wait_collective(work); }
   bool has_completed(const Work& work);
@@ -195,10 +196,11 @@ class Engine final : public Backend, private Streams, private Observer {
   void deliver(GroupId group, check::MessageId send, check::MessageId receive);
   // When the other end of the message came; nothing if it has not.
   std::optional<Time> other_end_came(const Work& work, const Handles::Handle& handle);
-  void note_meeting(GroupId group, check::MessageId id, check::MessageId other);
+  void note_meeting(GroupId group, check::MessageId id, const check::Message& message, Time other_came);
   void note_if_late(const Work& work, Rank rank, Time other_came);
   bool leave_to_clock(GroupId group);
   void finish_message(GroupId group, check::MessageId id, check::Fate fate);
+  [[gnu::noinline]] void fail_message(Rank rank, check::Message& message);
   void tell_receiver(GroupId group, const check::Message& receive) const;
   void tell_members(GroupId group, const check::Slot& slot) const;
   void suspend_rank(const void* hint);

@@ -32,18 +32,6 @@ struct BatchEnd {
   }
 };
 
-// A rank that has waited for a message knows about its other end.
-struct Learn {
-  Causes* causes;
-  Rank rank;
-  const Work& work;
-  ~Learn() {
-    if (causes != nullptr) {
-      causes->waited_for_message(rank, work);
-    }
-  }
-};
-
 }  // namespace
 
 Work Engine::post(const Op& op) {
@@ -51,8 +39,7 @@ Work Engine::post(const Op& op) {
   if (run_.orders_calls) [[unlikely]] {
     await_turn(op, id);
   }
-  messages_.post(op.group, id);
-  const Work work(op.group, op.rank, messages_.of(op.group).at(id).seq, id);
+  const Work work(op.group, op.rank, messages_.post(op.group, id).seq, id);
   if (op.async_op) {
     handles_.give(run_.scheduler->running(), op, work);
   }
@@ -80,7 +67,20 @@ std::vector<Work> Engine::issue_batch(std::span<const Op> ops) {
 }
 
 void Engine::wait_message(const Work& work) {
-  const Learn learn{messages_.causes(), run_.scheduler->running(), work};
+  if (messages_.causes() == nullptr) [[likely]] {
+    return await_message(work);
+  }
+  // However the wait ends, the rank then knows about the message's other end.
+  struct Learn {
+    Causes& causes;
+    Rank rank;
+    const Work& work;
+    ~Learn() { causes.waited_for_message(rank, work); }
+  } const learn{*messages_.causes(), run_.scheduler->running(), work};
+  await_message(work);
+}
+
+void Engine::await_message(const Work& work) {
   MessageMatcher& messages = messages_.of(work.group());
   if (!messages.is_current(work.message(), work.rank(), work.seq())) {
     return;
@@ -111,27 +111,29 @@ Rank Engine::source_of(const Work& work) {
 }
 
 void Engine::deliver(GroupId group, MessageId send, MessageId receive) {
-  note_meeting(group, send, receive);
-  note_meeting(group, receive, send);
-  const std::int64_t send_seq = messages_.of(group).at(send).seq;
+  MessageMatcher& messages = messages_.of(group);
+  const Message& sent = messages.at(send);
+  const Message& received = messages.at(receive);
+  note_meeting(group, send, sent, received.posted);
+  note_meeting(group, receive, received, sent.posted);
+  const std::int64_t send_seq = sent.seq;
   const std::pair<Fate, Fate> fates = messages_.exchange(group, send, receive);
-  tell_receiver(group, messages_.of(group).at(receive));
+  tell_receiver(group, received);
   finish_message(group, send, fates.first);
-  if (!run_.orders_calls || !messages_.of(group).hold_back(send_seq, receive, fates.second)) {
+  if (!run_.orders_calls || !messages.hold_back(send_seq, receive, fates.second)) {
     finish_message(group, receive, fates.second);
   }
 }
 
-// For a handle that its rank may let go of: when the other end came.
-void Engine::note_meeting(GroupId group, MessageId id, MessageId other) {
-  const Message& message = messages_.of(group).at(id);
+// For a handle that its rank may let go of.
+inline void Engine::note_meeting(GroupId group, MessageId id, const Message& message, Time other_came) {
   if (message.op.async_op && !run_.queues_calls) {
     const Work work(group, message.op.rank, message.seq, id);
-    const Time other_came = messages_.of(group).at(other).posted;
     if (Handles::Handle* handle = handles_.find(work)) {
       handle->other_came = other_came;
+      note_if_late(work, run_.groups[group].members->ranks[static_cast<std::size_t>(work.rank())],
+                   other_came);
     }
-    note_if_late(work, run_.members[group].ranks[static_cast<std::size_t>(message.op.rank)], other_came);
   }
 }
 
@@ -146,8 +148,8 @@ bool Engine::leave_to_clock(GroupId group) {
 
 // A message ends with its rank's process if nothing has waited for it.
 void Engine::note_if_late(const Work& work, Rank rank, Time other_came) {
-  const Handles::Handle* handle =
-      run_.status_of(rank).state == RankStatus::State::finished ? handles_.find_open(work) : nullptr;
+  const bool has_ended = run_.status_of(rank).state == RankStatus::State::finished;
+  const Handles::Handle* handle = has_ended ? handles_.find_open(work) : nullptr;
   if (handle == nullptr || aborting_) {
     return;
   }
@@ -196,11 +198,14 @@ void Engine::finish_message(GroupId group, MessageId id, Fate fate) {
     }
     return;
   }
+  fail_message(rank, message);
+}
+
+// Gloo's own thread ends the process, wherever it waits.
+void Engine::fail_message(Rank rank, Message& message) {
   message.phase = Message::Phase::failed;
   if (run_.waits(rank)) {
-    wake_interrupted(
-        rank,
-        {true, overflow_of(message, *run_.torch)});  // Gloo's own thread ends the process, wherever it waits
+    wake_interrupted(rank, {true, overflow_of(message, *run_.torch)});
   }
 }
 

@@ -48,18 +48,22 @@ class Handles {
     Lane& lane = lane_for(work);
     expects(lane.last < work.seq(), "a member's calls are numbered upwards");
     lane.last = work.seq();
+    last_ = std::max(last_, work.seq());
     lane.given.push_back(&handles_.emplace_back(Handle{.rank = rank, .op = op, .seq = work.seq()}));
     handles_.back().op.tensors = {};
   }
   // The handle of an asynchronous call; null if it is not watched.
   Handle* find(const Work& work) {
+    if (work.seq() > last_) {
+      return nullptr;  // the usual case once there are enough
+    }
     const auto member = static_cast<std::size_t>(work.rank());
     if (work.group() >= members_.size() || member >= members_[work.group()].size()) {
       return nullptr;
     }
     Lane& lane = members_[work.group()][member][work.is_point_to_point()];
     if (work.seq() > lane.last) {
-      return nullptr;  // the usual case once there are enough: one look
+      return nullptr;
     }
     if (work.seq() == lane.last) {
       return lane.given.back();
@@ -128,6 +132,7 @@ class Handles {
 
   std::vector<std::vector<Lanes>> members_;  // by group and member
   std::vector<Handle> handles_;              // in the order of calls
+  std::int64_t last_ = -1;                   // the highest seq of any lane
 };
 
 }  // namespace rollcall::sim

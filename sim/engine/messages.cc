@@ -43,19 +43,22 @@ MessageMatcher& Messages::open(GroupId group) {
 }
 
 MessageId Messages::plan(const Op& op) {
-  expects(is_point_to_point(op.kind), "a message is sent or received");
   MessageMatcher& messages = of(op.group);
-  detail::check_message(op, run_.members[op.group].size(), messages.is_ordered(), *run_.torch);
+  detail::check_message(op, messages.group_size(), messages.is_ordered(), *run_.torch);
   return messages.plan(op);
 }
 
-void Messages::post(GroupId group, MessageId id) {
+const Message& Messages::post(GroupId group, MessageId id) {
   if (posted_.empty() || posted_.back() != group) {
     posted_.push_back(group);
   }
   MessageMatcher& messages = of(group);
-  const auto rank = static_cast<std::size_t>(messages.at(id).op.rank);
-  messages.post(id, run_.now, causes_ != nullptr ? causes_->post(run_.members[group].ranks[rank]) : nullptr);
+  Message& message = messages.at(id);
+  if (causes_ != nullptr) [[unlikely]] {
+    message.known = causes_->post(run_.members[group].ranks[static_cast<std::size_t>(message.op.rank)]);
+  }
+  messages.post(id, run_.now);
+  return message;
 }
 
 std::size_t Messages::take_delivery(GroupId group) {

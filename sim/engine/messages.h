@@ -33,8 +33,8 @@ class Messages {
 
   // Gives a call its number. Throws the error that torch raises for it.
   check::MessageId plan(const Op& op);
-  // From now on the message can be matched.
-  void post(GroupId group, check::MessageId id);
+  // From now on the message can be matched. Returns it.
+  const check::Message& post(GroupId group, check::MessageId id);
   // Schedules the arrival of every newly matched pair.
   void schedule();
   // Calls `deliver(group, send, receive)` for every pair of an event that schedule() has added.

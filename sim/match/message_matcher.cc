@@ -63,13 +63,12 @@ MessageId MessageMatcher::plan(const Op& op) {
   return id;
 }
 
-void MessageMatcher::post(MessageId id, Time now, std::shared_ptr<const Moment> known) {
+void MessageMatcher::post(MessageId id, Time now) {
   Message& message = messages_[id];
   expects(message.phase == Message::Phase::planned, "a message is posted once");
   message.phase = Message::Phase::pending;
   message.posted = now;
   message.arrived = moment_;
-  message.known = std::move(known);
   expects(!is_watching() || message.known != nullptr, "where ranks are watched it is known who knew what");
   const Op& op = message.op;
   if (op.kind == OpKind::recv && op.root < 0) {
@@ -97,16 +96,20 @@ MessageMatcher::Channel& MessageMatcher::channel_of(const Message& message) {
   if (recent < channels_.size() && channels_[recent].key == key) [[likely]] {
     return channels_[recent];
   }
+  recent = look_up(key);
+  return channels_[recent];
+}
+
+std::uint32_t MessageMatcher::look_up(const Key& key) {
   const auto [entry, is_new] = channel_ids_.try_emplace(key, static_cast<std::uint32_t>(channels_.size()));
   if (is_new) {
     channels_.push_back({.key = key, .first = {}, .second = {}});
   }
-  recent = entry->second;
-  return channels_[recent];
+  return entry->second;
 }
 
 void MessageMatcher::post_tagged(MessageId id) {
-  const Op op = messages_[id].op;
+  const Op& op = messages_[id].op;
   expects(op.root >= 0, "a message with a tag names its other end, or is from anyone");
   const bool sends = op.kind == OpKind::send;
   if (is_watching()) {
@@ -441,10 +444,18 @@ void MessageMatcher::pair_up(MessageId send, MessageId receive) {
   }
 }
 
+// Usually they are sorted, because ranks run one after another. Where a ring closes, all but a few are.
 void MessageMatcher::sort_matched() {
+  constexpr std::ptrdiff_t few = 4;
   const auto sender = [this](const std::pair<MessageId, MessageId>& pair) { return place_of(pair.first); };
-  if (!std::ranges::is_sorted(matched_, {}, sender)) {  // usually it is: ranks run one after another
+  auto next = std::ranges::is_sorted_until(matched_, {}, sender);
+  if (matched_.end() - next > few) {
     std::ranges::sort(matched_, {}, sender);
+    return;
+  }
+  for (; next != matched_.end(); ++next) {
+    const auto place = std::ranges::upper_bound(matched_.begin(), next, sender(*next), {}, sender);
+    std::rotate(place, next, next + 1);
   }
 }
 

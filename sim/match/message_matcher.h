@@ -84,8 +84,10 @@ class MessageMatcher {
 
   // A new message of op.rank, in two steps, because calls may be queued first: its number is taken now, its place in
   // the queues when it is posted. It is matched then if its partner is there. Ids are reused once forgotten.
+  // If any rank is watched, the caller sets what is known before the message is posted.
   MessageId plan(const Op& op);
-  void post(MessageId id, Time now, std::shared_ptr<const Moment> known = nullptr);
+  void post(MessageId id, Time now);
+  Rank group_size() const { return group_size_; }
   bool keeps_batches_apart() const { return discipline_ == Discipline::apart; }
   bool is_ordered() const { return discipline_ != Discipline::tagged; }
 
@@ -198,6 +200,7 @@ class MessageMatcher {
   Key key_of(const Message& message) const;
   MessageQueue& queue_of(const Message& message);
   Channel& channel_of(const Message& message);
+  [[gnu::noinline]] std::uint32_t look_up(const Key& key);
 
   Discipline discipline_;
   Rank group_size_;

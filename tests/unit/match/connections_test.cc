@@ -26,7 +26,8 @@ struct Watched {
     op.tag = tag;
     const MessageId id = matcher.plan(op);
     ++now[static_cast<std::size_t>(rank)].seen[static_cast<std::size_t>(rank)];
-    matcher.post(id, 0, std::make_shared<const Moment>(now[static_cast<std::size_t>(rank)]));
+    matcher.at(id).known = std::make_shared<const Moment>(now[static_cast<std::size_t>(rank)]);
+    matcher.post(id, 0);
     return id;
   }
   MessageId send(Rank from, std::int32_t tag = 0) { return post(OpKind::send, from, 0, tag); }
