@@ -7,7 +7,7 @@
 namespace rollcall::real {
 
 // A shared library that is opened when it is needed. It stays open: some libraries, such as CUDA's, cannot
-// be closed safely.
+// be closed safely. Whatever it does when it is opened, signals keep the handlers that they have.
 class SharedLibrary {
  public:
   // The first of `names` that can be opened. Throws std::runtime_error, with the loader's reason.
