@@ -45,17 +45,6 @@ void on_interrupt(int) {
   leave("rollcall: interrupted\n", ExitCode::interrupted);
 }
 
-// Whether this process was started with SIGHUP ignored, as nohup does. UCX, which the Gloo of Debian 13 brings along,
-// gives SIGHUP a handler of its own before main. Functions of .preinit_array run before the constructors of libraries.
-bool hangup_was_ignored = false;
-
-void remember_hangup() {
-  struct sigaction before = {};
-  hangup_was_ignored = ::sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler == SIG_IGN;
-}
-
-[[gnu::used, gnu::section(".preinit_array")]] void (*const before_libraries)() = remember_hangup;
-
 // A failed expects() has printed its message and aborts; callers should see the code for internal errors.
 void on_abort(int) {
   rollcall::viz::remove_unfinished_file();
@@ -82,7 +71,9 @@ int main(int argc, char** argv) {
   for (const int signal : {SIGINT, SIGTERM}) {
     std::signal(signal, on_interrupt);
   }
-  std::signal(SIGHUP, hangup_was_ignored ? SIG_IGN : on_interrupt);
+  if (std::signal(SIGHUP, on_interrupt) == SIG_IGN) {
+    std::signal(SIGHUP, SIG_IGN);  // nohup
+  }
   std::signal(SIGABRT, on_abort);
   for (const int signal : {SIGPIPE, SIGXFSZ}) {  // a closed pipe, a limit on files (ulimit -f):
     std::signal(signal, SIG_IGN);                // then errors of the write, with a message
