@@ -1,4 +1,4 @@
-// Ranks that owe a call: they are stuck on the host, have left the loop, lack the group, or are dead.
+// Ranks that owe a call and wait for nothing: they are stuck on the host, have left the loop, or lack the group.
 
 #include <algorithm>
 #include <map>
@@ -29,48 +29,9 @@ class AbsenceJudge {
     return diagnosis;
   }
 
-  Diagnosis judge_lost() {
-    if (const RankSet gone = difference(absent_, alive_ranks(job_.view.job.facts)); !gone.empty()) {
-      absent_ = gone;  // the others lost their dumps only
-    }
-    const WaitNode& node = telling_node(absent_);
-    Diagnosis diagnosis = diagnosis_of(FindingKind::crashed_rank, Confidence::medium, absent_);
-    set_place(job_, node, absent_, diagnosis);
-    diagnosis.finding.headline = fmt::format("{} left no dump, and all other ranks wait for {}",
-                                             ranks_phrase(absent_), is_plural(absent_) ? "them" : "it");
-    diagnosis.finding.cause =
-        is_plural(absent_)
-            ? fmt::format("{} ended or were killed before they could write their dumps",
-                          ranks_phrase(absent_))
-            : fmt::format("{} ended or was killed before it could write its dump", ranks_phrase(absent_));
-    diagnosis.finding.advice = fmt::format(
-        "read the log of {} for an exception, a signal or an out-of-memory kill", ranks_phrase(absent_));
-    diagnosis.evidence.push_back(
-        fmt::format("every wait leads to {}; no other rank owes a call", ranks_phrase(absent_)));
-    diagnosis.would_settle.push_back(
-        fmt::format("the log of {}, or the dump if it was only lost", ranks_phrase(absent_)));
-    const RankSet ended = ranks_with(job_.view.job.facts, {LogFact::Kind::ended, LogFact::Kind::exited});
-    if (job_.view.job.is_known_to_hang && !ended.meets(absent_)) {
-      say_unobserved(diagnosis);
-    }
-    if (node.ranks.size() < absent_.size()) {  // then the few may have made a call that the job does not have
-      diagnosis.confidence = Confidence::low;
-      diagnosis.alternatives = {FindingKind::extra_collective};
-    }
-    doubt_roots(diagnosis);
-    if (ended_otherwise(job_)) {
-      diagnosis.confidence = Confidence::low;
-      diagnosis.evidence.push_back(
-          "some ranks have the call that others wait in behind them, or it failed there");
-      diagnosis.would_settle.push_back(
-          "the logs of all ranks: Gloo's recorder retires a call that failed, too");
-    }
-    return diagnosis;
-  }
-
  private:
   Diagnosis explain_idle() {
-    const WaitNode& node = telling_node(absent_);
+    const WaitNode& node = telling_node(job_, absent_);
     if (const RankSet strayed = ranks_that_left_out_messages(); !strayed.empty()) {
       return unrecorded_messages(strayed);
     }
@@ -88,43 +49,7 @@ class AbsenceJudge {
       }
     }
     keep_who_stopped_first();
-    return stuck_host(telling_node(absent_));
-  }
-
-  // The job is alive, and so may these ranks be.
-  void say_unobserved(Diagnosis& diagnosis) const {
-    const bool many = is_plural(absent_);
-    diagnosis.alternatives = {FindingKind::stuck_host};
-    diagnosis.finding.headline = fmt::format("{} not observed, and all other ranks wait for {}",
-                                             with_verb(absent_, "is", "are"), many ? "them" : "it");
-    diagnosis.finding.cause = fmt::format("{} ended without a trace, or {} without rollcall's observer",
-                                          ranks_phrase(absent_), many ? "run" : "runs");
-    diagnosis.finding.advice = fmt::format(
-        "look at the process of {}; Python started with -E, -I or -S is not observed, and neither are nodes "
-        "without `rollcall watch`",
-        ranks_phrase(absent_));
-    diagnosis.would_settle = {fmt::format("the log or the host stack of {}", ranks_phrase(absent_))};
-  }
-
-  // A call with a root that is over for some ranks, while others wait in it, may just as well have ranks that name
-  // different roots.
-  void doubt_roots(Diagnosis& diagnosis) const {
-    for (const WaitNode& node : job_.waits.nodes) {
-      const Call call = name_node(job_, node);
-      if (node.kind != DumpOp::Kind::collective || !has_root(call.op)) {
-        continue;
-      }
-      const RankSet past = ranks_past(job_, node);
-      if (!past.empty()) {
-        diagnosis.confidence = Confidence::low;
-        diagnosis.alternatives.push_back(FindingKind::root_mismatch);
-        diagnosis.evidence.push_back(
-            fmt::format("{} is over for {}, and {} in it: ranks that name different roots "
-                        "leave the same",
-                        call_phrase(call), ranks_phrase(past), with_verb(ranks_of(node), "waits", "wait")));
-        return;
-      }
-    }
+    return stuck_host(telling_node(job_, absent_));
   }
 
   // True if all waiting ranks wait in one call that more ranks have left out: the waiting ones do what the
@@ -198,7 +123,7 @@ class AbsenceJudge {
       diagnosis.confidence = Confidence::low;
       diagnosis.would_settle.emplace_back("dumps with stacks: torch's pickles have them, its JSON has none");
     }
-    const WaitNode* node = &telling_node(absent_);
+    const WaitNode* node = &telling_node(job_, absent_);
     for (const WaitNode& each : job_.waits.nodes) {
       node = strayed.contains(each.ranks.front()) ? &each : node;
     }
@@ -562,103 +487,17 @@ class AbsenceJudge {
     }
   }
 
-  // Of the calls that the culprits owe, the one they would have made first: its waiters have the most open
-  // calls. On a tie, the call of the narrower group: narrow groups are used within a step, wide ones at its end.
-  const WaitNode& telling_node(const RankSet& culprits) const {
-    const WaitNode* best = &job_.waits.nodes.front();
-    std::size_t most_open = 0;
-    for (const WaitNode& node : job_.waits.nodes) {
-      const bool is_owed = std::ranges::any_of(node.blockers, [&](const Blocker& blocker) {
-        return culprits.contains(blocker.rank) && blocker.why != Blocker::Why::held_up;
-      });
-      if (!is_owed) {
-        continue;
-      }
-      for (const Rank rank : node.ranks) {
-        const std::size_t open = open_calls(*job_.view.ops_of(rank));
-        if (open > most_open || (open == most_open && size_of(node) < size_of(*best))) {
-          most_open = open;
-          best = &node;
-        }
-      }
-    }
-    return *best;
-  }
-
-  std::size_t size_of(const WaitNode& node) const { return job_.view.job.groups[node.group].members.size(); }
-
-  static std::size_t open_calls(const RankOps& ops) {
-    return static_cast<std::size_t>(std::ranges::count(ops.ops, false, &DumpOp::finished));
-  }
-
   const DumpCase& job_;
   RankSet absent_;
 };
 
-// The extra call that `odd` made: all calls before `position` paired, but from the extra call on with calls from other
-// lines. Null if there is none.
-const DumpOp* own_call(const DumpView& view, const GroupMember& odd, const GroupMember& usual,
-                       std::int64_t position) {
-  const Shift shift = find_shift(view, odd, usual, position);
-  return shift.kind == Shift::Kind::extra && shift.position < position ? odd.at(shift.position) : nullptr;
-}
-
-// A member of the majority that has not made the call of a node, though its dump would show it. Null if the members
-// without the call are not a majority.
-const GroupMember* usual_member(const DumpCase& job, const WaitNode& node) {
-  const GroupMember* usual = nullptr;
-  std::size_t count = 0;
-  for (const Blocker& blocker : node.blockers) {
-    const GroupMember* member = job.view.calls_of(node.group).member(blocker.rank);
-    if (blocker.why == Blocker::Why::not_issued && member != nullptr && !member->collectives.empty()) {
-      usual = usual == nullptr ? member : usual;
-      ++count;
-    }
-  }
-  return count > node.ranks.size() ? usual : nullptr;
-}
-
 }  // namespace
-
-// One rank waits in a call that most have not made, and it is ahead: it made an extra call earlier.
-std::optional<Diagnosis> judge_ahead(const DumpCase& job) {
-  for (const WaitNode& node : job.waits.nodes) {
-    const bool has_past = node.kind == DumpOp::Kind::collective && node.position > 1;
-    const GroupMember* usual = has_past ? usual_member(job, node) : nullptr;
-    if (usual == nullptr || node.ranks.size() != 1) {
-      continue;
-    }
-    const GroupMember& odd = *job.view.calls_of(node.group).member(node.ranks.front());
-    const DumpOp* own = own_call(job.view, odd, *usual, node.position);
-    if (own == nullptr) {
-      continue;
-    }
-    Diagnosis diagnosis = diagnosis_of(FindingKind::extra_collective, Confidence::medium, ranks_of(node));
-    Finding& finding = diagnosis.finding;
-    set_place(job, node, finding.culprits, diagnosis);
-    diagnosis.first_symptom_seq = finding.at->call.seq;
-    finding.at->call = name_call(job, *odd.ops, *own);
-    finding.headline = fmt::format("{} alone made {}; its next calls met the wrong ones",
-                                   ranks_phrase(finding.culprits), call_phrase(finding.at->call));
-    finding.cause = "the calls after it agree in size and dtype, so they paired with each other unnoticed";
-    finding.advice = "make the call on all ranks or on none: look for a branch on the rank around it";
-    return diagnosis;
-  }
-  return std::nullopt;
-}
 
 std::optional<Diagnosis> judge_absence(const DumpCase& job) {
   if (job.roots.idle.empty()) {
     return std::nullopt;
   }
   return AbsenceJudge(job, ranks_in(job.roots.idle)).judge_idle();
-}
-
-std::optional<Diagnosis> judge_lost(const DumpCase& job) {
-  if (job.roots.lost.empty()) {
-    return std::nullopt;
-  }
-  return AbsenceJudge(job, job.roots.lost).judge_lost();
 }
 
 }  // namespace rollcall::check

@@ -11,6 +11,10 @@ namespace rollcall::check {
 
 namespace {
 
+std::size_t open_calls(const RankOps& ops) {
+  return static_cast<std::size_t>(std::ranges::count(ops.ops, false, &DumpOp::finished));
+}
+
 // Nobody reads chains of thousands of nodes.
 constexpr std::size_t chain_max = 64;
 
@@ -249,6 +253,30 @@ void set_group(const DumpCase& job, std::uint32_t group, Diagnosis& diagnosis) {
   diagnosis.group_name = place.name;
   diagnosis.group_description = place.description;
   diagnosis.group_ranks = RankSet::of(place.members);
+}
+
+const WaitNode& telling_node(const DumpCase& job, const RankSet& culprits) {
+  const auto members = [&job](const WaitNode& node) {
+    return job.view.job.groups[node.group].members.size();
+  };
+  const WaitNode* best = &job.waits.nodes.front();
+  std::size_t most_open = 0;
+  for (const WaitNode& node : job.waits.nodes) {
+    const bool is_owed = std::ranges::any_of(node.blockers, [&](const Blocker& blocker) {
+      return culprits.contains(blocker.rank) && blocker.why != Blocker::Why::held_up;
+    });
+    if (!is_owed) {
+      continue;
+    }
+    for (const Rank rank : node.ranks) {
+      const std::size_t open = open_calls(*job.view.ops_of(rank));
+      if (open > most_open || (open == most_open && members(node) < members(*best))) {
+        most_open = open;
+        best = &node;
+      }
+    }
+  }
+  return *best;
 }
 
 void set_place(const DumpCase& job, const WaitNode& node, const RankSet& missing, Diagnosis& diagnosis) {

@@ -104,7 +104,11 @@ RankSet ranks_past(const DumpCase& job, const WaitNode& node);
 RankSet blockers_of(const WaitNode& node);
 RankSet blockers_of(const WaitNode& node, Blocker::Why why);
 
-// Fills `finding.at`, group and kind of call from a node, with `culprits` missing.
+// Of the calls that the culprits owe, the one they would have made first: its waiters have the most open calls. On a
+// tie, the call of the narrower group: narrow groups are used within a step, wide ones at its end.
+const WaitNode& telling_node(const DumpCase& job, const RankSet& culprits);
+
+// Fills `finding.at`, group and kind of call from a node, with `missing` ranks.
 void set_place(const DumpCase& job, const WaitNode& node, const RankSet& missing, Diagnosis& diagnosis);
 void set_group(const DumpCase& job, std::uint32_t group, Diagnosis& diagnosis);
 

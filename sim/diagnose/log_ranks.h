@@ -49,6 +49,9 @@ Diagnosis undecided();
 bool is_message(const std::string& op);
 bool is_about_groups(const std::string& op);
 
+// Where an error stands, and its text.
+std::string error_evidence(const LogFact& error);
+
 // Sets the call of the finding and who waits in it for whom.
 void set_op(const std::string& op, const RankSet& waiting, const RankSet& missing, Diagnosis& diagnosis);
 
@@ -70,12 +73,14 @@ std::optional<Diagnosis> judge_errors(const std::vector<LogFact>& facts);
 // Judges what a supervisor saw of processes: killed, gone, stopped.
 std::optional<Diagnosis> judge_ends(const std::vector<LogFact>& facts);
 std::optional<Diagnosis> judge_aborts(const std::vector<LogFact>& facts);
+// log_call_lists.cc.
 std::optional<Diagnosis> judge_call_lists(const std::vector<LogFact>& facts);
+// log_silence.cc.
+std::optional<Diagnosis> judge_silence(const std::vector<LogFact>& facts);
 // log_watchdog.cc.
 std::optional<Diagnosis> judge_watchdog(const std::vector<LogFact>& facts);
 // Of watchdogs that stood still while no call is known to have failed. Accuses no rank.
 std::optional<Diagnosis> judge_stuck_watchdogs(const std::vector<LogFact>& facts);
-std::optional<Diagnosis> judge_silence(const std::vector<LogFact>& facts);
 // log_store_barrier.cc.
 std::optional<Diagnosis> judge_store_barriers(const std::vector<LogFact>& facts);
 // log_setup.cc: what no call is to blame for.
@@ -89,6 +94,7 @@ std::optional<Diagnosis> judge_lost_store(const std::vector<LogFact>& facts);
 std::optional<Diagnosis> judge_stopped_job(const std::vector<LogFact>& facts);
 // log_stacks.cc.
 std::optional<Diagnosis> judge_host_stacks(const std::vector<LogFact>& facts);
+// Of GPUs' errors in the kernel's log, which names no ranks.
 std::optional<Diagnosis> judge_devices(const std::vector<LogFact>& facts);
 // These accuse no rank.
 std::optional<Diagnosis> judge_logged_errors(const std::vector<LogFact>& facts);
