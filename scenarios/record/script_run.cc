@@ -123,6 +123,9 @@ std::vector<std::string> command_of(const ScriptOptions& options, Answers answer
       command.insert(command.end(), {"--kernels-from", options.kernels_from});
     }
   }
+  if (options.begins_on_gpus) {
+    command.emplace_back("--begin-on-gpus");
+  }
   if (!options.says_that_it_pretends) {
     command.emplace_back("--quiet");
   }
@@ -245,9 +248,7 @@ void note_stopped(ScriptRun& run, Answers answers) {
   }
 }
 
-}  // namespace
-
-ScriptRun run_script(const ScriptOptions& options, Answers answers) {
+ScriptRun run_once(const ScriptOptions& options, Answers answers) {
   real::Interrupts interrupts;  // lives as long as the folder and the processes
   const real::PrivateFolder folder;
   const std::string records = records_folder(options.records, folder);
@@ -290,6 +291,20 @@ ScriptRun run_script(const ScriptOptions& options, Answers answers) {
     return {{}, {}, true};
   }
   throw NoTorch(fmt::format("no Python with torch.distributed (tried {}); choose one with --python", tried));
+}
+
+}  // namespace
+
+ScriptRun run_script(const ScriptOptions& options, Answers answers) {
+  ScriptRun run = run_once(options, answers);
+  if (run.was_interrupted || options.begins_on_gpus ||
+      std::ranges::none_of(run.record.ranks, &traces::ScriptRank::begins_again)) {
+    return run;
+  }
+  ScriptOptions again = options;
+  again.begins_on_gpus = true;
+  again.says_that_it_pretends = false;  // already done
+  return run_once(again, answers);
 }
 
 traces::ScriptRecord run_live(const std::vector<std::string>& command, const std::string& records,

@@ -27,6 +27,7 @@ struct ScriptOptions {
   std::chrono::milliseconds patience{600'000};  // with a rank that makes no calls and does not end
   bool pretends_gpus = true;                    // if there is none and the script asks for one
   bool says_that_it_pretends = true;            // prints one line about it
+  bool begins_on_gpus = false;                  // as if the script had asked for one already
   Rank gpus_per_host = 0;                       // one rank each; 0: all ranks are on one host
   Rank sampled =
       0;  // runs this many ranks first, and the others only if those differ from each other; 0: runs all
@@ -48,6 +49,7 @@ struct ScriptRun {
   bool was_interrupted = false;  // by a signal: the record has the calls made until then
 };
 
+// Runs the script again if it asks for a GPU after its job has begun on a backend that depends on that.
 // Prints the ranks' output on standard error. When it returns, no process of the job is left. SIGINT, SIGTERM, and
 // SIGHUP end the ranks, and it returns. Throws NoTorch, and std::system_error.
 ScriptRun run_script(const ScriptOptions& options, Answers answers);

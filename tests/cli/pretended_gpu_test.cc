@@ -242,6 +242,31 @@ TEST_CASE("nothing is pretended for a script on CPUs, although torch itself asks
   CHECK_THAT(outcome.err, !Contains("pretending"));
 }
 
+TEST_CASE("a job that begins before its script asks for a GPU begins again, on NCCL", "[record][gpu]") {
+  if (!has_torch() || recorded_torch() == "1.13") {
+    return;  // torch 1.13 has one backend for all devices
+  }
+  for (const std::string name : {"begins_before_it_asks", "begins_with_a_mesh"}) {
+    for (const std::string answers : {"--simulate", "--fake"}) {
+      INFO(name << ' ' << answers);
+      const Shell shell;
+      const Outcome outcome = record(shell, name, "-n 2 " + answers);
+      INFO(outcome.err);
+      CHECK(outcome.code == 0);
+      CHECK_THAT(outcome.err,
+                 StartsWith(pretends(2) + "rollcall: the job began before the script asked for a GPU, "
+                                          "so its ranks run again on NCCL\n"));
+      CHECK_THAT(contents(shell.path("out.json")),
+                 Contains(R"("backend": "nccl")") && Contains("all_reduce"));
+    }
+  }
+  const Shell shell;
+  const Outcome outcome = record(shell, "leaves_its_backend_open");
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.err, !Contains("rollcall: "));
+  CHECK_THAT(contents(shell.path("out.json")), Contains(R"("backend": "gloo")"));
+}
+
 TEST_CASE("hosts have as many GPUs as ranks see", "[record][gpu]") {
   if (!has_torch()) {
     return;

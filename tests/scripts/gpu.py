@@ -285,6 +285,24 @@ def needs_no_gpu():
     dist.destroy_process_group()
 
 
+def leaves_its_backend_open():
+    """With GPUs, the job would be on NCCL."""
+    dist.init_process_group()
+    dist.all_reduce(torch.ones(1))
+
+
+def begins_before_it_asks():
+    dist.init_process_group()
+    torch.cuda.set_device(LOCAL_RANK)
+    dist.all_reduce(torch.ones(1, device="cuda"))
+
+
+def begins_with_a_mesh():
+    from torch.distributed.device_mesh import init_device_mesh
+    mesh = init_device_mesh("cuda", (int(os.environ["WORLD_SIZE"]),))
+    dist.all_reduce(torch.ones(1, device="cuda"), group=mesh.get_group())
+
+
 def forgets_to_move():
     begin()
     model = DDP(net().cuda())

@@ -166,6 +166,8 @@ class RankReader {
       read_handled(*error);
     } else if (find(value, "threads") != nullptr) {
       rank_.calls_in_threads = true;
+    } else if (find(value, "begins_again") != nullptr) {
+      rank_.begins_again = true;
     } else if (const Value* stack = find(value, "stack")) {
       read_stack(*stack);
       rank_.place = script_site(find(value, "site"));

@@ -198,6 +198,7 @@ struct ScriptRank {
   ScriptMemory memory;
   std::vector<ScriptSite> data_dependent;  // lines that read what was received
   bool calls_in_threads = false;           // several threads, which may make calls at the same time
+  bool begins_again = false;               // it asked for a GPU too late: the job has to begin on GPUs
   // Two collectives of one group, of `calls`: while one thread waited in the first, another made the second.
   std::optional<std::pair<std::uint32_t, std::uint32_t>> overlap{};
   std::vector<ScriptFrame> stack;  // where it was when it was asked, innermost first

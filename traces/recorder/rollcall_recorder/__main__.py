@@ -25,6 +25,7 @@ def arguments_of(given):
     parser.add_argument("--hub")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--no-pretend", dest="pretend", action="store_false", help="no GPU where there is none")
+    parser.add_argument("--begin-on-gpus", action="store_true", help="as if the script had asked for a GPU already")
     parser.add_argument("--quiet", action="store_true", help="do not say that GPUs are pretended")
     parser.add_argument("--ranks-see", type=int, default=0, metavar="N", help="GPUs per host, one for each of its ranks")
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="run the others only where N ranks are not alike")

@@ -45,6 +45,8 @@ def run(arguments, rank, output, control):
     _answer_to(control, record, answers)
     if device_claims.gpus() is not None:
         started.install(arguments.ranks_see)
+        device_claims.gpus().was_asked_for = arguments.begin_on_gpus
+        device_claims.gpus().begin_again = lambda: _begin_again(arguments, console, record, os.getpid())
         if not arguments.quiet:
             device_claims.gpus().announce = lambda: _announce(arguments, console)
     if rank > 0:  # torch gives every rank the same warnings
@@ -69,15 +71,32 @@ def _set_environment(arguments, rank):
 
 
 def _announce(arguments, console):
-    """Announces the pretended GPUs once for all ranks: the first rank that asks for a GPU prints the line."""
+    """Announces the pretended GPUs: the first rank that asks for a GPU prints the line."""
     count = arguments.ranks_see
-    try:
-        os.close(os.open(os.path.join(arguments.records, "pretended"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-    except FileExistsError:
-        return
     devices = "1 device" if count == 1 else f"{count} devices"
     why = "leaving the GPUs here alone" if hidden_gpus.machine_has_gpus() else "no GPU here"
-    os.write(console, f"rollcall: {why}: pretending that there is CUDA, {devices}\n".encode())
+    _print_once("pretended", f"{why}: pretending that there is CUDA, {devices}", arguments, console)
+
+
+def _begin_again(arguments, console, record, process):
+    """Ends the rank: all ranks have to run again, with a job that begins on NCCL. Never returns, except in processes
+    that the rank has forked."""
+    if os.getpid() != process:
+        return
+    record.say({"begins_again": True})
+    if not arguments.quiet:
+        why = "the job began before the script asked for a GPU, so its ranks run again on NCCL"
+        _print_once("again", why, arguments, console)
+    os._exit(0)
+
+
+def _print_once(name, text, arguments, console):
+    """Prints a line once for all ranks."""
+    try:
+        os.close(os.open(os.path.join(arguments.records, name), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        return
+    os.write(console, f"rollcall: {text}\n".encode())
 
 
 def _answer_to(control, record, answers):

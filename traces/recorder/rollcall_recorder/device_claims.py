@@ -59,6 +59,8 @@ class Gpus:
     def __init__(self, count):
         self._count = count
         self.announce = None  # called when the script first asks for one
+        self.begin_again = None  # called instead of going on if that is too late
+        self.is_too_late = False  # the job has begun, on a backend that depends on whether there are GPUs
         self.was_asked_for = False
         self.is_used = False  # a tensor has been put on one
         self.last_used = None  # by a call: where tensors are that C++ makes for calls, such as DDP's buckets
@@ -92,6 +94,8 @@ class Gpus:
             self.was_asked_for = True
             if self.announce is not None:
                 self.announce()
+            if self.is_too_late and self.begin_again is not None:
+                self.begin_again()
 
     def asked_for_by(self, caller):
         """Does the same, unless torch itself asks, perhaps through another function of ours."""

@@ -192,13 +192,13 @@ def _replace_helper(rank):
 _DEVICES = {"gloo": ("cpu", "cuda"), "nccl": ("cuda",), "mpi": ("cpu",)}
 
 
-def _backend_of(requested):
+def _backend_of(requested, on_gpu=None):
     """Resolves "cpu:gloo,cuda:nccl" and None, which mean a backend for each device. Returns the one of the device in
     use, and the devices that the group takes tensors from. Calls of both devices are recorded as those of one backend."""
     text = str(requested or "").lower()
     is_open = text in ("", "undefined", "none")
     if is_open or ":" in text:
-        wanted = "cuda" if has_gpu() else "cpu"
+        wanted = "cuda" if (has_gpu() if on_gpu is None else on_gpu) else "cpu"
         pairs = dict(part.split(":") for part in text.split(",") if ":" in part)
         single = pairs.get(wanted, "nccl" if wanted == "cuda" else "gloo")
         return single, ("cpu", "cuda") if is_open else tuple(pairs)
@@ -242,6 +242,7 @@ def _replace_init(rank):
         said = {"eager": True} if is_eager else {}
         is_another = rank.begins_world({"backend": requested, **_seconds(timeout), **said}, sys._getframe(1))
         rank.backend, rank.devices = requested, devices
+        _note_what_gpus_would_change(backend, requested)
         rank.answers.initialized(requested, timeout, is_eager)
         if is_another:
             rank.answers.host_call()
@@ -265,6 +266,13 @@ def _replace_init(rank):
         if _type_of(device) == "cuda" and device_claims.gpus() is not None:
             device_claims.gpus().asked_for()
         return {"device_id": device}
+
+
+def _note_what_gpus_would_change(backend, requested):
+    """A script may begin its job before it asks for a GPU, and then the ranks have to begin again."""
+    gpus = device_claims.gpus()
+    if gpus is not None and gpus.count > 0 and not gpus.was_asked_for:
+        gpus.is_too_late = _backend_of(backend, on_gpu=True)[0] != requested
 
 
 _BACKEND_ON = {"cpu": "gloo", "cuda": "nccl"}  # what torch chooses for a device_id without a backend

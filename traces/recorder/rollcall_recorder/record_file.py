@@ -22,6 +22,8 @@ If the script uses a tensor of a call before it waits for the call: {"touch": ha
 Calls that the script makes while it handles an exception, in an except clause, a finally block or an __exit__, follow
 {"handles": {"type": ..., "message": ..., "site": {...}}}, and those after them follow {"handles": null}.
 
+If the rank ends because all ranks have to run again, on GPUs from the beginning: {"begins_again": true}.
+
 Training leaves {"step": 1} at the rank's first optimizer step, and {"updated": {...}} at its end (training.py).
 
 In live runs, a call whose tensors are small has their values as its last element.
