@@ -260,11 +260,17 @@ TEST_CASE("a job that begins before its script asks for a GPU begins again, on N
                  Contains(R"("backend": "nccl")") && Contains("all_reduce"));
     }
   }
-  const Shell shell;
-  const Outcome outcome = record(shell, "leaves_its_backend_open");
-  CHECK(outcome.code == 0);
-  CHECK_THAT(outcome.err, !Contains("rollcall: "));
-  CHECK_THAT(contents(shell.path("out.json")), Contains(R"("backend": "gloo")"));
+  for (const std::string name : {"leaves_its_backend_open", "asks_in_a_child_only"}) {
+    const Shell shell;
+    const Outcome outcome = record(shell, name);
+    INFO(outcome.err);
+    CHECK(outcome.code == 0);
+    CHECK_THAT(outcome.err, !Contains("run again"));
+    if (name == "leaves_its_backend_open") {
+      CHECK_THAT(outcome.err, !Contains("rollcall: "));
+    }
+    CHECK_THAT(contents(shell.path("out.json")), Contains(R"("backend": "gloo")"));
+  }
 }
 
 TEST_CASE("hosts have as many GPUs as ranks see", "[record][gpu]") {

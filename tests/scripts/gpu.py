@@ -291,6 +291,15 @@ def leaves_its_backend_open():
     dist.all_reduce(torch.ones(1))
 
 
+def asks_in_a_child_only():
+    dist.init_process_group()
+    child = os.fork()
+    if child == 0:
+        os._exit(5 if torch.cuda.is_available() else 6)
+    assert os.WEXITSTATUS(os.waitpid(child, 0)[1]) == 5
+    dist.all_reduce(torch.ones(1))
+
+
 def begins_before_it_asks():
     dist.init_process_group()
     torch.cuda.set_device(LOCAL_RANK)

@@ -46,7 +46,8 @@ def run(arguments, rank, output, control):
     if device_claims.gpus() is not None:
         started.install(arguments.ranks_see)
         device_claims.gpus().was_asked_for = arguments.begin_on_gpus
-        device_claims.gpus().begin_again = lambda: _begin_again(arguments, console, record, os.getpid())
+        own = os.getpid()
+        device_claims.gpus().begin_again = lambda: _begin_again(arguments, console, record, own)
         if not arguments.quiet:
             device_claims.gpus().announce = lambda: _announce(arguments, console)
     if rank > 0:  # torch gives every rank the same warnings
