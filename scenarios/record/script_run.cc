@@ -297,6 +297,7 @@ ScriptRun run_once(const ScriptOptions& options, Answers answers) {
 
 ScriptRun run_script(const ScriptOptions& options, Answers answers) {
   ScriptRun run = run_once(options, answers);
+  run.began_on_gpus = options.begins_on_gpus;
   if (run.was_interrupted || options.begins_on_gpus ||
       std::ranges::none_of(run.record.ranks, &traces::ScriptRank::begins_again)) {
     return run;
@@ -304,7 +305,7 @@ ScriptRun run_script(const ScriptOptions& options, Answers answers) {
   ScriptOptions again = options;
   again.begins_on_gpus = true;
   again.says_that_it_pretends = false;  // already done
-  return run_once(again, answers);
+  return run_script(again, answers);
 }
 
 traces::ScriptRecord run_live(const std::vector<std::string>& command, const std::string& records,

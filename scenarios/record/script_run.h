@@ -47,6 +47,7 @@ struct ScriptRun {
   traces::ScriptRecord record;
   SimulatedRanks simulated;      // if the simulator answered
   bool was_interrupted = false;  // by a signal: the record has the calls made until then
+  bool began_on_gpus = false;    // as in the options, or because the script turned out to need it
 };
 
 // Runs the script again if it asks for a GPU after its job has begun on a backend that depends on that.

@@ -143,6 +143,7 @@ ScriptRun run_recorded(const CommandLine& line, bool timeline) try {
   }
   remark(fmt::format("rollcall: {}: running it again with all ranks in the simulator", doubt));
   options.says_that_it_pretends = false;  // already done
+  options.begins_on_gpus = alone.began_on_gpus;
   return run_script(options, Answers::simulator);
 } catch (const std::filesystem::filesystem_error& problem) {
   throw UsageError(problem.what());
@@ -200,6 +201,7 @@ void ask_each_alone(const CommandLine& line, const ScriptRun& together, const st
   scenario::ScriptOptions options = script_options(line, timeline);
   options.is_silent = true;
   options.says_that_it_pretends = false;
+  options.begins_on_gpus = together.began_on_gpus;
   options.records.clear();
   const ScriptRun alone = run_script(options, Answers::fake);
   if (alone.was_interrupted || !doubt_about(alone.record).empty() ||
