@@ -197,7 +197,7 @@ class Engine final : public Backend, private Streams, private Observer {
   // When the other end of the message came; nothing if it has not.
   std::optional<Time> other_end_came(const Work& work, const Handles::Handle& handle);
   void note_meeting(GroupId group, check::MessageId id, const check::Message& message, Time other_came);
-  void note_if_late(const Work& work, Rank rank, Time other_came);
+  void note_if_late(GroupId group, const Handles::Handle& handle);
   bool leave_to_clock(GroupId group);
   void finish_message(GroupId group, check::MessageId id, check::Fate fate);
   [[gnu::noinline]] void fail_message(Rank rank, check::Message& message);

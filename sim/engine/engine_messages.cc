@@ -125,14 +125,12 @@ void Engine::deliver(GroupId group, MessageId send, MessageId receive) {
   }
 }
 
-// For a handle that its rank may let go of.
+// For a handle that its rank may let go of: when the other end came.
 inline void Engine::note_meeting(GroupId group, MessageId id, const Message& message, Time other_came) {
   if (message.op.async_op && !run_.queues_calls) {
-    const Work work(group, message.op.rank, message.seq, id);
-    if (Handles::Handle* handle = handles_.find(work)) {
+    if (Handles::Handle* handle = handles_.find(Work(group, message.op.rank, message.seq, id))) {
       handle->other_came = other_came;
-      note_if_late(work, run_.groups[group].members->ranks[static_cast<std::size_t>(work.rank())],
-                   other_came);
+      note_if_late(group, *handle);
     }
   }
 }
@@ -147,15 +145,14 @@ bool Engine::leave_to_clock(GroupId group) {
 }
 
 // A message ends with its rank's process if nothing has waited for it.
-void Engine::note_if_late(const Work& work, Rank rank, Time other_came) {
-  const bool has_ended = run_.status_of(rank).state == RankStatus::State::finished;
-  const Handles::Handle* handle = has_ended ? handles_.find_open(work) : nullptr;
-  if (handle == nullptr || aborting_) {
+void Engine::note_if_late(GroupId group, const Handles::Handle& handle) {
+  const bool has_ended = run_.status_of(handle.rank).state == RankStatus::State::finished;
+  if (!has_ended || handle.was_waited_for || aborting_) {
     return;
   }
-  const bool may_be_held_back = leave_to_clock(work.group());
-  if (other_came > ended_at_[static_cast<std::size_t>(rank)] && !may_be_held_back) {
-    run_.notes->incidents.observe(run_.now, rank, handle->observed(Observation::Kind::dropped));
+  const bool may_be_held_back = leave_to_clock(group);
+  if (handle.other_came > ended_at_[static_cast<std::size_t>(handle.rank)] && !may_be_held_back) {
+    run_.notes->incidents.observe(run_.now, handle.rank, handle.observed(Observation::Kind::dropped));
   }
 }
 
