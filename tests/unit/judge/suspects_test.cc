@@ -185,7 +185,7 @@ std::vector<Rank> suspects_of_pipeline(std::size_t usual, std::size_t sends, std
   const Rank waiting = is_send ? 2 : 3;
   deadlock.cycle = {Place{message, {waiting}, {5 - waiting}}, Place{sum, {0, 1, 5 - waiting}, {waiting}}};
   Verdict verdict = deadlock;
-  const std::vector<ProgramStep> end = {{OpKind::all_reduce, 1}};
+  const std::vector<ProgramStep> end = {loss};
   order_suspects(
       verdict,
       {program(0, then(messages(usual, OpKind::send, 1), end)),
