@@ -2,12 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <iterator>
-#include <map>
 #include <optional>
-#include <ranges>
-#include <utility>
-#include <vector>
 
 #include <fmt/core.h>
 
@@ -122,8 +117,9 @@ RankSet bystanders(const Place& a, const Place& b) {
 }
 
 // The earlier calls of a cycle's bystanders show which of its two calls comes first.
-bool suspect_by_example(const std::optional<Side>& example, const Side& in_large, const Side& in_small,
-                        Finding& finding) {
+bool suspect_by_example(const std::vector<RankProgram>& programs, const Place& large, const Side& in_large,
+                        const Side& in_small, const RankSet& others, Finding& finding) {
+  const auto example = others.empty() ? std::nullopt : side_of(programs, others, large.call);
   if (!example || !came_by(*example, *in_small.call) || came_by(in_large, *in_small.call)) {
     return false;
   }
@@ -131,63 +127,9 @@ bool suspect_by_example(const std::optional<Side>& example, const Side& in_large
       in_large.ranks,
       fmt::format("{} {} without {}, which {} called first", with_verb(in_large.ranks, "reached", "reached"),
                   name_of(*in_large.call, *in_small.call), name_of(*in_small.call, *in_large.call),
-                  ranks_phrase(example->ranks)),
+                  ranks_phrase(others)),
       finding);
   return true;
-}
-
-// How many messages of this size the side has exchanged with each rank before, by kind and rank.
-std::map<std::pair<OpKind, Rank>, std::size_t> messages_of(const Side& side, std::int64_t numel) {
-  std::map<std::pair<OpKind, Rank>, std::size_t> counts;
-  for (const ProgramCall& call : side.before) {
-    if (is_point_to_point(call.kind) && call.numel == numel) {
-      ++counts[{call.kind, call.peer}];
-    }
-  }
-  return counts;
-}
-
-// One rank waits in a message, and its partner in a call that all make. If all other pairs of ranks exchange equally
-// many such messages, that number says which of the two has made one too many, or one too few. `example`: the ranks
-// that stand by.
-bool suspect_by_number(const Side& elsewhere, const Side& in_message, const std::optional<Side>& example,
-                       Finding& finding) {
-  const ProgramCall& message = *in_message.call;
-  if (!is_point_to_point(message.kind) || is_point_to_point(elsewhere.call->kind) ||
-      elsewhere.ranks != RankSet{message.peer}) {
-    return false;
-  }
-  std::size_t number = 1;  // of this message between the two
-  std::vector<std::size_t> counts;
-  for (const auto& [lane, count] : messages_of(in_message, message.numel)) {
-    if (lane.second != message.peer) {
-      counts.push_back(count);
-    } else if (lane.first == message.kind) {
-      number += count;
-    }
-  }
-  if (example) {
-    std::ranges::copy(std::views::values(messages_of(*example, message.numel)), std::back_inserter(counts));
-  }
-  const std::size_t usual = counts.empty() ? 0 : counts.front();
-  if (usual < 2 || std::ranges::count(counts, usual) != std::ssize(counts)) {
-    return false;  // one message is not a habit
-  }
-  const bool sends = message.kind == OpKind::send;
-  if (number == usual + 1) {
-    suspect(in_message.ranks,
-            fmt::format("{} {} message {} {} rank {}, and other ranks exchange {}",
-                        ranks_phrase(in_message.ranks), sends ? "sends" : "waits for", number,
-                        sends ? "to" : "of", message.peer, usual),
-            finding);
-  } else if (number == usual) {
-    suspect(elsewhere.ranks,
-            fmt::format("rank {} {} {} of the {} messages that {} {}; other ranks exchange {}", message.peer,
-                        sends ? "receives" : "sends", number - 1, number, ranks_phrase(in_message.ranks),
-                        sends ? "sends" : "waits for", usual),
-            finding);
-  }
-  return number == usual || number == usual + 1;
 }
 
 // For a cycle of two calls. A longer cycle does not have two sides.
@@ -211,16 +153,12 @@ void order_cycle(Deadlock& deadlock, const std::vector<RankProgram>& programs) {
                         name_of(*few.call, *many.call)),
             finding);
   };
-  const RankSet others = is_even ? RankSet() : bystanders(large, small);
-  const auto example = others.empty() ? std::nullopt : side_of(programs, others, large.call);
-  if (suspect_by_number(*in_large, *in_small, example, finding) ||
-      suspect_by_number(*in_small, *in_large, example, finding)) {
-    // decided by how many messages others exchange
-  } else if (in_large->ranks.size() < in_small->ranks.size()) {
+  if (in_large->ranks.size() < in_small->ranks.size()) {
     suspect_few(*in_large, *in_small);
   } else if (in_small->ranks.size() < in_large->ranks.size()) {
     suspect_few(*in_small, *in_large);
-  } else if (!is_even && suspect_by_example(example, *in_large, *in_small, finding)) {
+  } else if (!is_even &&
+             suspect_by_example(programs, large, *in_large, *in_small, bystanders(large, small), finding)) {
     // decided by what the bystanders did before
   } else if (const Opinion opinion = opinion_on_cycle(*in_large, *in_small); opinion.side != nullptr) {
     suspect(opinion.side->ranks, opinion.reason, finding);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "sim/repair/call_numbers.h"
 #include "sim/repair/novelty.h"
 #include "sim/repair/proposals.h"
 #include "sim/report/blame.h"
@@ -133,6 +134,7 @@ bool is_supported(const CallLists& lists, const Proposal& proposal, const Novelt
 
 std::vector<Scored> ordered(const CallLists& lists, const Hang& hang) {
   Novelty novelty(lists);
+  const CallNumbers numbers(lists);
   std::vector<Scored> all;
   std::vector<Proposal> proposals = as_peers_do(lists);
   for (Proposal& proposal : where_it_hangs(lists, hang)) {
@@ -146,9 +148,11 @@ std::vector<Scored> ordered(const CallLists& lists, const Hang& hang) {
     const auto kinds = static_cast<std::int64_t>(proposal.kinds);
     const std::int64_t has_witnesses = proposal.witnesses > 0 ? 1 : 0;
     const std::int64_t news = novelty_of(lists, proposal, novelty) - novelty.count();
-    const bool supported = is_supported(lists, proposal, novelty);
+    const bool has_numbers = numbers.become_usual(proposal.edits);
+    const bool supported = has_numbers || is_supported(lists, proposal, novelty);
     const std::int64_t likeness = supported ? news : std::max<std::int64_t>(0, news);
-    const std::int64_t score = 3 * ranks + 2 * kinds + left_out(proposal) - has_witnesses + 2 * likeness;
+    const std::int64_t omission = has_numbers ? 0 : left_out(proposal);
+    const std::int64_t score = 3 * ranks + 2 * kinds + omission - has_witnesses + 2 * likeness;
     all.push_back({std::move(proposal), score, supported});
   }
   std::ranges::stable_sort(all, {}, &Scored::score);

@@ -1,11 +1,13 @@
 // Finds the smallest change with which a job runs to its end.
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "sim/c10d/collectives.h"
 #include "sim/c10d/p2p.h"
 #include "sim/engine/simulate.h"
+#include "sim/report/blame.h"
 #include "tests/catch.h"
 
 namespace rollcall::check::repair_test {
@@ -119,6 +121,75 @@ TEST_CASE("one rank's rooted call on another group is that rank's mistake, whoev
       }
     }
   }
+}
+
+TEST_CASE("in a pipeline, who sends or receives more or fewer messages than all others do is to blame",
+          "[repair][fiber]") {
+  constexpr int batches = 4;
+  const auto wrong_by = [](Rank wrong, bool sends, int by) {
+    const Report report = sim::run({.world_size = 4, .backend = "nccl"}, [&](Rank rank) {
+      const Device cuda{DeviceType::cuda, static_cast<std::int16_t>(rank)};
+      const Tensor activations = Tensor::ones({16}, Dtype::float32, cuda);
+      const int sent = batches + (rank == wrong && sends ? by : 0);
+      const int received = batches + (rank == wrong && !sends ? by : 0);
+      for (int batch = 0; batch < std::max(sent, received); ++batch) {
+        if (rank > 0 && batch < received) {
+          recv(activations, rank - 1);
+        }
+        if (rank < 3 && batch < sent) {
+          send(activations, rank + 1);
+        }
+      }
+      all_reduce(Tensor::ones({1}, Dtype::float32, cuda));
+    });
+    INFO("rank " << wrong << (sends ? " sends " : " receives ") << by << ": " << found(report).headline);
+    CHECK(found(report).culprits == RankSet{wrong});
+    CHECK_FALSE(found(report).tie);
+    CHECK(found(report).repair);
+  };
+  for (const int by : {-1, 1}) {
+    for (Rank rank = 0; rank < 3; ++rank) {
+      wrong_by(rank, true, by);
+      wrong_by(rank + 1, false, by);
+    }
+  }
+}
+
+TEST_CASE("between replicas, who reduces more often than all others do is to blame", "[repair][fiber]") {
+  sim::Options options = four_ranks();
+  options.groups = {{"stage 0", {0, 1}}, {"stage 1", {2, 3}}};
+  for (Rank wrong = 0; wrong < 4; ++wrong) {
+    const Report report = sim::run(options, [&](Rank rank) {
+      const ProcessGroup own = find_group(rank < 2 ? "stage 0" : "stage 1");
+      for (int step = 0; step < (rank == wrong ? 4 : 3); ++step) {
+        all_reduce(Tensor::ones({1000}), {.group = own});
+      }
+    });
+    INFO(found(report).headline);
+    CHECK(found(report).culprits == RankSet{wrong});
+    CHECK_FALSE(found(report).tie);
+  }
+}
+
+TEST_CASE("between two ranks, the number of messages the other way does not show which of both is wrong",
+          "[repair][fiber]") {
+  const Report report = sim::run({.world_size = 2, .backend = "gloo"}, [&](Rank rank) {
+    const Tensor data = Tensor::ones({8});
+    for (int turn = 0; turn < 4; ++turn) {
+      if (rank == 0) {
+        send(data, 1);
+        recv(data, 1);
+      } else {
+        recv(data, 0);
+        send(data, 0);
+      }
+    }
+    if (rank == 1) {
+      send(data, 0);
+    }
+  });
+  INFO(found(report).headline);
+  CHECK(confidence_in_blame(report.verdict) != Confidence::high);
 }
 
 TEST_CASE("a program that must not run again is judged by its evidence alone", "[repair][fiber]") {
