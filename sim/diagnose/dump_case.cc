@@ -153,9 +153,9 @@ const DumpCall& recorded_call(const DumpCase& job, const WaitNode& node) {
 }
 
 // A dump may claim anything, so this guards against overflow.
-std::int64_t recorded_elements(const DumpCall& call) {
+std::int64_t elements_of(const std::vector<std::vector<std::int64_t>>& shapes) {
   std::int64_t total = 0;
-  for (const std::vector<std::int64_t>& shape : call.common_shapes()) {
+  for (const std::vector<std::int64_t>& shape : shapes) {
     std::int64_t count = 1;
     for (const std::int64_t extent : shape) {
       if (__builtin_mul_overflow(count, extent, &count)) {
@@ -168,6 +168,8 @@ std::int64_t recorded_elements(const DumpCall& call) {
   }
   return total;
 }
+
+std::int64_t recorded_elements(const DumpCall& call) { return elements_of(call.common_shapes()); }
 
 std::string arguments_phrase(const DumpCall& call) {
   const std::string dtype = call.dtype();

@@ -39,6 +39,7 @@ struct DumpCase {
 // Each returns a diagnosis without the common parts (victims, chain, counts), or null.
 std::optional<Diagnosis> judge_join(const DumpCase& job);      // Join's hooks out of step with iterations
 std::optional<Diagnosis> judge_mismatch(const DumpCase& job);  // calls that met, disagree and do not end
+std::optional<Diagnosis> judge_splits(const DumpCase& job);    // all-to-alls whose sizes do not fit
 std::optional<Diagnosis> judge_ended(const DumpCase& job);     // the same for calls that are over for all
 // Devices that do not see the end of calls that their peers have finished, in a job at rest. Calls that their hosts
 // owe, and cycles, are consequences of this.
@@ -81,7 +82,9 @@ Call name_message(const DumpCase& job, const RankOps& ops, std::uint32_t record)
 // The call that holds up the ranks of a node: as a report shows it, and as its first rank recorded it.
 Call name_node(const DumpCase& job, const WaitNode& node);
 const DumpCall& recorded_call(const DumpCase& job, const WaitNode& node);
-// The number of elements of what all members of the call pass; -1: more than can be counted.
+// The number of elements of tensors of these shapes; -1: more than can be counted.
+std::int64_t elements_of(const std::vector<std::vector<std::int64_t>>& shapes);
+// The same of what all members of the call pass.
 std::int64_t recorded_elements(const DumpCall& call);
 // "all_reduce of [4096] Float".
 std::string arguments_phrase(const DumpCall& call);
@@ -118,6 +121,10 @@ Diagnosis never_used(const DumpCase& job, const WaitNode& node, const RankSet& o
 // Compares the culprits of `diagnosis` with the smallest change under which all recorded calls could have finished, and
 // names the ranks that have to change. Leaves the diagnosis of jobs with missing records alone.
 void mend(const DumpCase& job, Diagnosis& diagnosis);
+
+// For an all-to-all that does not end, although its sizes may fit: the one member whose sizes differ from those of all
+// others, if there is one.
+std::optional<Diagnosis> suspect_splits(const DumpCase& job, const WaitNode& node);
 
 // Adds the ranks that suffer, and how each wait leads to the culprits.
 void add_victims(const DumpCase& job, Diagnosis& diagnosis);

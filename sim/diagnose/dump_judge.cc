@@ -69,7 +69,8 @@ void give_reason(Diagnosis& diagnosis) {
 // seen. A rank that has not arrived yet is a fault only when time has passed.
 Diagnosis find_fault(const DumpCase& job) {
   using Judge = std::optional<Diagnosis> (*)(const DumpCase& job);
-  for (const Judge judge : {judge_join, judge_mismatch, judge_ahead, judge_blind, judge_cycle}) {
+  for (const Judge judge :
+       {judge_join, judge_mismatch, judge_splits, judge_ahead, judge_blind, judge_cycle}) {
     if (std::optional<Diagnosis> diagnosis = judge(job)) {
       return *diagnosis;
     }

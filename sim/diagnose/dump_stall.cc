@@ -71,11 +71,14 @@ class StallJudge {
       kernel_hangs(diagnosis);
     } else if (const std::optional<Late> late = latecomer()) {
       came_late(*late, diagnosis);
+    } else if (std::optional<Diagnosis> splits = suspect_splits(job_, node_)) {
+      return *splits;
     } else if (unknown_.empty() && !started_.empty()) {
       nothing_moves(diagnosis);
     } else {
       undecided(diagnosis);
     }
+    doubt_splits(diagnosis);
     return diagnosis;
   }
 
@@ -204,12 +207,14 @@ class StallJudge {
     diagnosis.finding.kind = FindingKind::stall_all_arrived;
     const bool rooted = has_root(finding.at->call.op);
     diagnosis.confidence = rooted ? Confidence::medium : Confidence::high;
-    finding.headline = fmt::format("all ranks started {} with equal arguments, and none finishes it",
-                                   call_phrase(finding.at->call));
+    finding.headline =
+        fmt::format("all ranks started {}{}, and none finishes it", call_phrase(finding.at->call), alike());
     finding.cause =
-        "the program is not to blame: the network, a link, a peer's NIC or the communication library";
+        has_splits()
+            ? "the network, a link, a peer's NIC or the communication library, unless the splits do not fit"
+            : "the program is not to blame: the network, a link, a peer's NIC or the communication library";
     finding.advice = "check links and NICs between these ranks; NCCL_DEBUG=INFO names the transports";
-    diagnosis.evidence.push_back(fmt::format("{} started it with equal arguments", ranks_phrase(started_)));
+    diagnosis.evidence.push_back(fmt::format("{} started it{}", ranks_phrase(started_), alike()));
     diagnosis.would_settle.push_back("the library's own view of the connections (NCCL RAS, ncclras)");
     add_root(rooted, diagnosis);
   }
@@ -219,17 +224,25 @@ class StallJudge {
     diagnosis.finding.kind = FindingKind::stall_all_arrived;
     diagnosis.confidence = Confidence::low;
     diagnosis.alternatives = {FindingKind::stuck_device};
-    if (const RankSet past = ranks_past(job_, node_); has_root(finding.at->call.op) && !past.empty()) {
-      other_roots(past, diagnosis);
-      return;
+    if (const RankSet past = ranks_past(job_, node_); !past.empty()) {
+      if (has_root(finding.at->call.op)) {
+        other_roots(past, diagnosis);
+        return;
+      }
+      if (has_splits()) {
+        other_splits(past, diagnosis);
+        return;
+      }
     }
     if (may_have_more_members()) {
       const RankSet unseen = ranks_without_dump(job_.view.job);
       diagnosis.alternatives = {FindingKind::crashed_rank, FindingKind::stuck_host};
       finding.headline =
-          fmt::format("{} issued {}{}", ranks_phrase(ranks_of(node_)), call_phrase(finding.at->call),
-                      node_.ranks.size() == 1 ? ", and does not finish it"
-                                              : " with equal arguments, and none finishes it");
+          node_.ranks.size() == 1
+              ? fmt::format("{} issued {}, and does not finish it", ranks_phrase(ranks_of(node_)),
+                            call_phrase(finding.at->call))
+              : fmt::format("{} issued {}{}, and none finishes it", ranks_phrase(ranks_of(node_)),
+                            call_phrase(finding.at->call), alike());
       const std::string who = unseen.empty() ? "ranks without a dump" : ranks_phrase(unseen);
       finding.cause =
           fmt::format("the dumps do not list the group's members: one of {} may have to make the call, too",
@@ -239,8 +252,8 @@ class StallJudge {
       add_root(has_root(finding.at->call.op), diagnosis);
       return;
     }
-    finding.headline = fmt::format("all ranks issued {} with equal arguments, and none finishes it",
-                                   call_phrase(finding.at->call));
+    finding.headline =
+        fmt::format("all ranks issued {}{}, and none finishes it", call_phrase(finding.at->call), alike());
     finding.cause = "one device may be stuck before it, or the network; the dumps do not say which";
     finding.advice =
         "check the devices and links of these ranks, and let the next run record when calls start";
@@ -267,6 +280,42 @@ class StallJudge {
     finding.advice = "compare the root (src or dst) that the ranks pass there";
     diagnosis.would_settle.push_back(
         fmt::format("the root each rank passes to {}: recorders do not store it", op));
+  }
+
+  // An all-to-all ends for each rank once its own parts are exchanged.
+  void other_splits(const RankSet& past, Diagnosis& diagnosis) const {
+    Finding& finding = diagnosis.finding;
+    finding.kind = FindingKind::split_mismatch;
+    finding.culprits = ranks_of(node_);
+    finding.tie = finding.culprits.size() > 1;
+    diagnosis.alternatives = {FindingKind::stuck_device, FindingKind::stall_all_arrived};
+    finding.headline =
+        fmt::format("{} in {}, which is over for {}", with_verb(ranks_of(node_), "waits", "wait"),
+                    call_phrase(finding.at->call), ranks_phrase(past));
+    finding.cause =
+        "they are sent more or less than they expect, or what they exchange is held up on its way";
+    finding.advice = "compare the split sizes that the ranks pass there";
+  }
+
+  bool has_splits() const { return shapes_may_differ(recorded_call(job_, node_).op); }
+
+  const char* alike() const { return has_splits() ? "" : " with equal arguments"; }
+
+  // The splits of an all-to-all are not recorded. If they do not fit, it hangs like one on a broken link or device.
+  void doubt_splits(Diagnosis& diagnosis) const {
+    if (!shapes_may_differ(diagnosis.finding.at->call.op)) {
+      return;
+    }
+    if (diagnosis.confidence == Confidence::high) {
+      diagnosis.confidence = Confidence::medium;
+    }
+    if (diagnosis.finding.kind != FindingKind::split_mismatch) {
+      diagnosis.alternatives.insert(diagnosis.alternatives.begin(), FindingKind::split_mismatch);
+    }
+    diagnosis.would_settle.insert(
+        diagnosis.would_settle.begin(),
+        fmt::format("the split sizes that each rank passes to {}: recorders store only their sums",
+                    call_phrase(diagnosis.finding.at->call)));
   }
 
   // Gloo's recorder does not list the members of a group: they are those that are seen to use it.

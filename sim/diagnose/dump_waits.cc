@@ -155,10 +155,12 @@ class WaitFinder {
   }
 
   // A collective that some member has finished is over for all, if all have made the same call. One with a root is not:
-  // the root may be done with it while others still wait, and a rank that names another root waits forever.
+  // the root may be done with it while others still wait, and a rank that names another root waits forever. Neither is
+  // an all-to-all of sizes that may not fit: a rank is done once its own parts are exchanged.
   bool collective_is_done(const RankOps& ops, const DumpOp& op) {
     const auto [place, is_new] = done_.emplace(std::make_pair(op.group, op.position), false);
-    if (is_new && !has_root(view_.job.calls[ops.record_of(op).call].op)) {
+    const std::string& name = view_.job.calls[ops.record_of(op).call].op;
+    if (is_new && !has_root(name)) {
       bool some_finished = false;
       bool all_came = true;
       for (const GroupMember& member : view_.calls_of(op.group).members) {
@@ -167,9 +169,41 @@ class WaitFinder {
         all_came &= other == nullptr ? member.ops == nullptr || member.issued >= op.position
                                      : other->token == op.token;
       }
-      place->second = some_finished && all_came;
+      place->second = some_finished && all_came &&
+                      (!shapes_may_differ(name) || shapes_are_equal(op) || later_call_is_done(op));
     }
     return place->second;
+  }
+
+  // True if all recorded calls of this number pass equally large inputs and outputs.
+  bool shapes_are_equal(const DumpOp& op) const {
+    const DumpCall* first = nullptr;
+    return std::ranges::all_of(view_.calls_of(op.group).members, [&](const GroupMember& member) {
+      const DumpOp* other = member.at(op.position);
+      if (other == nullptr) {
+        return true;
+      }
+      const DumpCall& call = view_.job.calls[member.ops->record_of(*other).call];
+      first = first == nullptr ? &call : first;
+      return call.inputs == first->inputs && call.outputs == first->inputs;
+    });
+  }
+
+  // True if a member has finished a later call of the group, which all members have to make. Some dumps hold only calls
+  // that are not finished.
+  bool later_call_is_done(const DumpOp& op) const {
+    return std::ranges::any_of(view_.calls_of(op.group).members, [&](const GroupMember& member) {
+      if (member.finished > op.position && member.at(member.finished) == nullptr) {
+        return true;
+      }
+      for (std::size_t i = member.collectives.size(); i-- > 0 && member.op(i).position > op.position;) {
+        const DumpOp& later = member.op(i);
+        if (later.finished && !has_root(view_.job.calls[member.ops->record_of(later).call].op)) {
+          return true;
+        }
+      }
+      return false;
+    });
   }
 
   bool messages_are_done(const RankOps& ops, const DumpOp& op) const {

@@ -53,7 +53,6 @@ const std::map<std::string, std::string> differences = {
     {"root_mismatch.json", arguments},
     {"reduce_op_mismatch.json", arguments},
     {"all-to-all-splits-disagree.json", arguments},
-    {"stale_token_splits.json", arguments},
     {"leader-local-source-global.json", "a root outside the group raises before the call is recorded"},
     {"checkpoint-monitor-is-rank-local.json",
      "a dump ends where the ranks part, so nothing decides between two of them; a run goes on without the "
