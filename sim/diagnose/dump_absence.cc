@@ -249,15 +249,20 @@ class AbsenceJudge {
     Diagnosis diagnosis = diagnosis_of(FindingKind::p2p_mismatch, Confidence::high, absent_);
     Finding& finding = diagnosis.finding;
     set_place(job_, node, absent_, diagnosis);
-    if (!ops.dump->from_start) {  // its past is incomplete
+    // A loop inside a step ends at some time, which is a departure from its habit, too.
+    const bool is_step = std::any_of(departure->expected, departure->op,
+                                     [](const DumpOp& op) { return op.kind == DumpOp::Kind::collective; });
+    const bool is_past_known = ops.dump->from_start;
+    if (!is_past_known || !is_step) {
       diagnosis.confidence = Confidence::medium;
       diagnosis.alternatives = {FindingKind::stuck_host};
     }
     finding.headline = fmt::format("{} skipped a message and continued", ranks_phrase(absent_));
     finding.cause = fmt::format("{} is never answered", call_phrase(finding.at->call));
     finding.advice = "post one recv for every send, between the same two ranks and in the same order";
-    diagnosis.evidence.push_back(fmt::format(
-        "rank {} made another call; at this point of earlier steps it posted a message", absent_.first()));
+    diagnosis.evidence.push_back(
+        fmt::format("rank {} made another call; at this point of earlier {} it posted a message",
+                    absent_.first(), is_step ? "steps" : "iterations"));
     return diagnosis;
   }
 

@@ -294,6 +294,32 @@ TEST_CASE("two ranks that send to each other first wait in a cycle", "[dump]") {
   CHECK(diagnosis.finding.tie);
 }
 
+TEST_CASE("a rank that leaves a message out of a step is known by earlier steps, and not by a loop that ends",
+          "[dump]") {
+  for (const int steps : {1, 4}) {
+    DumpBuilder dumps(3);
+    const std::uint32_t pair = dumps.group("1", "dp", {1, 2});
+    for (int step = 0; step < steps; ++step) {
+      const bool is_last = step == steps - 1;
+      for (int i = 0; i < 4; ++i) {
+        const bool is_left_out = is_last && i == 3;
+        dumps.message(0, "send", 1, !is_left_out);
+        if (!is_left_out) {
+          dumps.message(1, "recv", 0);
+        }
+      }
+      for (const Rank rank : {1, 2}) {
+        dumps.call(rank, "all_reduce", 100, true, pair);
+      }
+    }
+    dumps.everyone_silent();
+    const Diagnosis diagnosis = judge_dump(dumps.job);
+    CAPTURE(steps, diagnosis.finding.headline);
+    CHECK(diagnosis.finding.culprits == RankSet{1});
+    CHECK((diagnosis.confidence == Diagnosis::Confidence::high) == (steps > 1));
+  }
+}
+
 TEST_CASE("a device that starts nothing while its peers have started is stuck", "[dump]") {
   DumpBuilder dumps(3);
   common_past(dumps, 4);
