@@ -93,12 +93,12 @@ class SplitsJudge {
     Diagnosis diagnosis;
     Finding& finding = diagnosis.finding;
     finding.kind = FindingKind::split_mismatch;
+    diagnosis.confidence = Confidence::medium;  // either end of a part may be wrong
     set_place(job_, node_, {}, diagnosis);
     const std::string place = call_phrase(finding.at->call);
     const Member* odd = odd_one();
     if (odd != nullptr) {
       finding.culprits = {odd->rank};
-      diagnosis.confidence = is_proven() ? Confidence::high : Confidence::medium;
       const Member& other = odd == &members_.front() ? members_.back() : members_.front();
       finding.headline =
           fmt::format("rank {} passes other sizes to {} than the other ranks do", odd->rank, place);
@@ -154,7 +154,6 @@ class SplitsJudge {
     }
     diagnosis.finding.culprits = ranks.empty() ? ranks_of(node_) : ranks;
     diagnosis.finding.tie = diagnosis.finding.culprits.size() > 1;
-    diagnosis.confidence = Confidence::medium;
   }
 
   void add_evidence(Diagnosis& diagnosis) const {
@@ -168,11 +167,9 @@ class SplitsJudge {
     } else {
       diagnosis.alternatives = {FindingKind::stall_all_arrived};
     }
-    if (diagnosis.confidence != Confidence::high && misfits_.empty()) {
-      diagnosis.would_settle.push_back(
-          fmt::format("the split sizes that each rank passes to {}: recorders store only their sums",
-                      call_phrase(diagnosis.finding.at->call)));
-    }
+    diagnosis.would_settle.push_back(
+        fmt::format("the split sizes that each rank passes to {}{}", call_phrase(diagnosis.finding.at->call),
+                    misfits_.empty() ? ": recorders store only their sums" : ", and where they come from"));
   }
 
   const DumpCase& job_;
