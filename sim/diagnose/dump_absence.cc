@@ -339,6 +339,7 @@ class AbsenceJudge {
     add_stacks(diagnosis);
     doubt_peer(node, diagnosis);
     doubt_start(diagnosis);
+    doubt_quiet_job(diagnosis);
     doubt_crowd(ranks_of(node), diagnosis);
     return diagnosis;
   }
@@ -378,6 +379,26 @@ class AbsenceJudge {
     diagnosis.evidence.push_back(fmt::format(
         "another rank waits for a message between itself and rank {}, which may have named the wrong rank",
         rank));
+  }
+
+  // If most ranks have nothing unfinished, either, they hardly all got stuck or left: they may wait in one call that is
+  // not recorded, for a rank that is elsewhere.
+  void doubt_quiet_job(Diagnosis& diagnosis) const {
+    RankSet quiet;
+    for (const RankOps& ops : job_.view.ranks) {
+      if (!ops.ops.empty() && !job_.waits.node_of.contains(ops.rank()) && !absent_.contains(ops.rank())) {
+        quiet.insert(ops.rank());
+      }
+    }
+    if (2 * quiet.size() < job_.view.ranks.size()) {
+      return;
+    }
+    diagnosis.confidence = std::max(diagnosis.confidence, Confidence::medium);
+    diagnosis.evidence.push_back(
+        fmt::format("{} nothing unfinished, either: they may all wait where nothing is recorded, as in the "
+                    "first call on a group, whose communicator is being made",
+                    with_verb(quiet, "has", "have")));
+    diagnosis.would_settle.emplace_back("the host stacks of all ranks (py-spy dump)");
   }
 
   // Before its first recorded call a rank waits in calls that are not recorded, and several ranks may wait there for

@@ -294,6 +294,30 @@ TEST_CASE("two ranks that send to each other first wait in a cycle", "[dump]") {
   CHECK(diagnosis.finding.tie);
 }
 
+TEST_CASE("where most ranks have nothing unfinished, none of them is certainly stuck", "[dump]") {
+  for (const bool others_wait : {true, false}) {
+    DumpBuilder dumps(8);
+    const std::uint32_t pair = dumps.group("1", "ep", {2, 3});
+    const std::uint32_t others = dumps.group("2", "dp", {0, 1, 4, 5, 6, 7});
+    for (Rank rank = 0; rank < 8; ++rank) {
+      dumps.call(rank, "all_reduce", 100);
+      dumps.call(rank, "all_reduce", 200);
+    }
+    dumps.call(3, "all_reduce", 300, false, pair);
+    for (const Rank rank : {0, 1, 4, 5, 6, 7}) {
+      if (others_wait) {
+        dumps.call(rank, "all_reduce", 400, true, others);
+        dumps.call(rank, "all_reduce", 500, false);
+      }
+    }
+    dumps.everyone_silent();
+    const Diagnosis diagnosis = judge_dump(dumps.job);
+    CAPTURE(others_wait, diagnosis.finding.headline);
+    CHECK(diagnosis.finding.culprits == RankSet{2});
+    CHECK((diagnosis.confidence == Diagnosis::Confidence::high) == others_wait);
+  }
+}
+
 TEST_CASE("a rank that leaves a message out of a step is known by earlier steps, and not by a loop that ends",
           "[dump]") {
   for (const int steps : {1, 4}) {
