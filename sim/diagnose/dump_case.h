@@ -122,6 +122,9 @@ Diagnosis never_used(const DumpCase& job, const WaitNode& node, const RankSet& o
 // names the ranks that have to change. Leaves the diagnosis of jobs with missing records alone.
 void mend(const DumpCase& job, Diagnosis& diagnosis);
 
+// What would settle whether the splits of this all-to-all fit.
+std::string splits_to_compare(const Call& call);
+
 // For an all-to-all that does not end, although its sizes may fit: the one member whose sizes differ from those of all
 // others, if there is one.
 std::optional<Diagnosis> suspect_splits(const DumpCase& job, const WaitNode& node);

@@ -256,16 +256,7 @@ class Aligner {
 
   // True if `member` has finished a call that `other` has not made: impossible with counters that start together.
   bool is_ahead(const GroupMember& member, const GroupMember& other) const {
-    for (std::size_t i = member.collectives.size(); i-- > 0;) {
-      const DumpOp& op = member.op(i);
-      if (op.position <= other.issued) {
-        return false;
-      }
-      if (op.finished && !has_root(job_.calls[member.ops->record_of(op).call].op)) {
-        return true;
-      }
-    }
-    return false;
+    return has_finished_after(job_, member, other.issued);
   }
 
   // True if the calls that would meet were made at about the same time. If all calls are alike, an older dump also
@@ -387,6 +378,19 @@ std::int64_t median(std::vector<std::int64_t> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::ranges::nth_element(values, middle);
   return *middle;
+}
+
+bool has_finished_after(const JobDump& job, const GroupMember& member, std::int64_t position) {
+  for (std::size_t i = member.collectives.size(); i-- > 0;) {
+    const DumpOp& op = member.op(i);
+    if (op.position <= position) {
+      return false;
+    }
+    if (op.finished && !has_root(job.calls[member.ops->record_of(op).call].op)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 std::int64_t seq_of(const GroupCalls& group, std::int64_t position) {

@@ -45,6 +45,9 @@ struct GroupCalls {
 // JobDump::ranks and borrowed by the result.
 std::vector<GroupCalls> line_up(const JobDump& job, std::span<RankOps> ranks);
 
+// True if the member has finished a call after `position` that ends for no rank before all have made it.
+bool has_finished_after(const JobDump& job, const GroupMember& member, std::int64_t position);
+
 // The number that the dumps give a position: the collective_seq_id that most members have there.
 std::int64_t seq_of(const GroupCalls& group, std::int64_t position);
 

@@ -167,9 +167,13 @@ class SplitsJudge {
     } else {
       diagnosis.alternatives = {FindingKind::stall_all_arrived};
     }
-    diagnosis.would_settle.push_back(
-        fmt::format("the split sizes that each rank passes to {}{}", call_phrase(diagnosis.finding.at->call),
-                    misfits_.empty() ? ": recorders store only their sums" : ", and where they come from"));
+    if (misfits_.empty()) {
+      diagnosis.would_settle.push_back(splits_to_compare(diagnosis.finding.at->call));
+    } else {
+      diagnosis.would_settle.push_back(
+          fmt::format("the split sizes that each rank passes to {}, and where they come from",
+                      call_phrase(diagnosis.finding.at->call)));
+    }
   }
 
   const DumpCase& job_;
@@ -181,6 +185,11 @@ class SplitsJudge {
 };
 
 }  // namespace
+
+std::string splits_to_compare(const Call& call) {
+  return fmt::format("the split sizes that each rank passes to {}: recorders store only their sums",
+                     call_phrase(call));
+}
 
 std::optional<Diagnosis> judge_splits(const DumpCase& job) {
   for (const std::size_t index : job.roots.complete) {

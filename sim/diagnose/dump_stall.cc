@@ -272,9 +272,7 @@ class StallJudge {
     const std::string& op = finding.at->call.op;
     finding.kind = FindingKind::root_mismatch;
     diagnosis.alternatives = {FindingKind::stall_all_arrived};
-    finding.headline =
-        fmt::format("{} in {}, which is over for {}", with_verb(ranks_of(node_), "waits", "wait"),
-                    call_phrase(finding.at->call), ranks_phrase(past));
+    finding.headline = is_over_for(past, finding.at->call);
     finding.cause =
         fmt::format("a {} ends early for some ranks, but never for ranks that name another root", op);
     finding.advice = "compare the root (src or dst) that the ranks pass there";
@@ -289,12 +287,15 @@ class StallJudge {
     finding.culprits = ranks_of(node_);
     finding.tie = finding.culprits.size() > 1;
     diagnosis.alternatives = {FindingKind::stuck_device, FindingKind::stall_all_arrived};
-    finding.headline =
-        fmt::format("{} in {}, which is over for {}", with_verb(ranks_of(node_), "waits", "wait"),
-                    call_phrase(finding.at->call), ranks_phrase(past));
+    finding.headline = is_over_for(past, finding.at->call);
     finding.cause =
         "they are sent more or less than they expect, or what they exchange is held up on its way";
     finding.advice = "compare the split sizes that the ranks pass there";
+  }
+
+  std::string is_over_for(const RankSet& past, const Call& call) const {
+    return fmt::format("{} in {}, which is over for {}", with_verb(ranks_of(node_), "waits", "wait"),
+                       call_phrase(call), ranks_phrase(past));
   }
 
   bool has_splits() const { return shapes_may_differ(recorded_call(job_, node_).op); }
@@ -302,20 +303,17 @@ class StallJudge {
   const char* alike() const { return has_splits() ? "" : " with equal arguments"; }
 
   // The splits of an all-to-all are not recorded. If they do not fit, it hangs like one on a broken link or device.
+  // A device that failed is blamed for a call before that of the node.
   void doubt_splits(Diagnosis& diagnosis) const {
     if (!shapes_may_differ(diagnosis.finding.at->call.op)) {
       return;
     }
-    if (diagnosis.confidence == Confidence::high) {
-      diagnosis.confidence = Confidence::medium;
-    }
+    diagnosis.confidence = std::max(diagnosis.confidence, Confidence::medium);
     if (diagnosis.finding.kind != FindingKind::split_mismatch) {
       diagnosis.alternatives.insert(diagnosis.alternatives.begin(), FindingKind::split_mismatch);
     }
-    diagnosis.would_settle.insert(
-        diagnosis.would_settle.begin(),
-        fmt::format("the split sizes that each rank passes to {}: recorders store only their sums",
-                    call_phrase(diagnosis.finding.at->call)));
+    diagnosis.would_settle.insert(diagnosis.would_settle.begin(),
+                                  splits_to_compare(diagnosis.finding.at->call));
   }
 
   // Gloo's recorder does not list the members of a group: they are those that are seen to use it.

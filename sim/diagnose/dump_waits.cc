@@ -193,16 +193,8 @@ class WaitFinder {
   // that are not finished.
   bool later_call_is_done(const DumpOp& op) const {
     return std::ranges::any_of(view_.calls_of(op.group).members, [&](const GroupMember& member) {
-      if (member.finished > op.position && member.at(member.finished) == nullptr) {
-        return true;
-      }
-      for (std::size_t i = member.collectives.size(); i-- > 0 && member.op(i).position > op.position;) {
-        const DumpOp& later = member.op(i);
-        if (later.finished && !has_root(view_.job.calls[member.ops->record_of(later).call].op)) {
-          return true;
-        }
-      }
-      return false;
+      const bool is_unrecorded = member.finished > op.position && member.at(member.finished) == nullptr;
+      return is_unrecorded || has_finished_after(view_.job, member, op.position);
     });
   }
 

@@ -55,9 +55,10 @@ bool CallNumbers::becomes_usual(const ByPlace& numbers, const ByPlace& changes) 
     const auto change = changes.find(place);
     return change == changes.end() ? before : before + change->second;
   };
+  const std::int64_t usual = number_after(numbers.begin()->first, numbers.begin()->second);
   int examples = 0;
   for (const auto& [place, number] : numbers) {
-    if (number_after(place, number) != number_after(numbers.begin()->first, numbers.begin()->second)) {
+    if (number_after(place, number) != usual) {
       return false;
     }
     examples += is_elsewhere(place) ? 1 : 0;
